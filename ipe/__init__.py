@@ -1,0 +1,1 @@
+"""Inverse policy evaluation."""

@@ -1,0 +1,21 @@
+"""The two ways in which `ipe` says no: the input is wrong, or the problem was not solved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class InputError(ValueError):
+    """An input that the caller can correct. The message names the field or the index and the amount."""
+
+
+class NotSolvedError(RuntimeError):
+    """A solver stopped before it reached its tolerance.
+
+    `result` is what it had by then, with its true gap: usable by who accepts that gap, never
+    passed off as solved.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result

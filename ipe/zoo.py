@@ -1,0 +1,74 @@
+"""MDPs to try things on: the paper's, those of the literature, random ones, and Gymnasium's tables."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ipe.errors import InputError
+from ipe.mdp import FiniteMDP
+
+
+def switch_stay(gamma: float = 0.9, slip: float = 0.0) -> FiniteMDP:
+    r"""The paper's two-state MDP (its Figure 1): stay where you are, or switch to the other state.
+
+    Staying pays 1 in :math:`s_0` and 2 in :math:`s_1`; switching pays -1 from :math:`s_0` and 0 from
+    :math:`s_1`. Episodes start in :math:`s_0`. With probability `slip` the next state is the other one;
+    the rewards do not change.
+
+    Example:
+        >>> switch_stay()
+        FiniteMDP(2 states, 2 actions, gamma=0.9, deterministic)
+    """
+    if not 0.0 <= slip <= 1.0:
+        raise InputError(f"slip must be a probability, found {slip!r}")
+    stay = np.array([[1 - slip, slip], [slip, 1 - slip]])
+    return FiniteMDP(
+        np.stack([stay, stay[::-1]], axis=1),
+        [[1.0, -1.0], [2.0, 0.0]],
+        gamma,
+        start=0,
+        state_names=("s0", "s1"),
+        action_names=("stay", "switch"),
+    )
+
+
+def garnet(
+    n_states: int = 1000, n_actions: int = 4, successors: int = 5, seed: int = 0, gamma: float = 0.95
+) -> FiniteMDP:
+    r"""A random MDP: each pair (s, a) has `successors` distinct next states.
+
+    The next states are drawn uniformly without replacement, their probabilities uniformly from the
+    simplex, the rewards :math:`r(s,a)` from the standard normal distribution. Same seed, same MDP.
+
+    Example:
+        >>> garnet(100, 4, 5, seed=1)
+        FiniteMDP(100 states, 4 actions, gamma=0.95, stochastic)
+    """
+    for name, value, low in (("n_states", n_states, 1), ("n_actions", n_actions, 1), ("successors", successors, 1)):
+        if not isinstance(value, (int, np.integer)) or value < low:
+            raise InputError(f"{name} must be a whole number >= {low}, found {value!r}")
+    if successors > n_states:
+        raise InputError(f"successors = {successors} is more than the {n_states} states there are")
+    rng = np.random.default_rng(seed)
+    n_rows = n_states * n_actions
+    columns = np.sort(_distinct(rng, n_rows, n_states, successors), axis=1)
+    probabilities = rng.standard_exponential((n_rows, successors))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    indptr = np.arange(0, n_rows * successors + 1, successors)
+    rows = sparse.csr_array((probabilities.ravel(), columns.ravel(), indptr), shape=(n_rows, n_states))
+    return FiniteMDP(rows, rng.standard_normal((n_states, n_actions)), gamma)
+
+
+def _distinct(rng: np.random.Generator, n_rows: int, n_states: int, count: int) -> NDArray[np.int64]:
+    """`count` distinct states per row, every subset equally likely."""
+    if count * count > 4 * n_states:  # nearly every independent draw would repeat a state
+        return np.stack([rng.choice(n_states, count, replace=False) for _ in range(n_rows)])
+    columns = rng.integers(n_states, size=(n_rows, count))
+    again = np.arange(n_rows)
+    while again.size:
+        ordered = np.sort(columns[again], axis=1)
+        again = again[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
+        columns[again] = rng.integers(n_states, size=(again.size, count))
+    return columns
