@@ -1,0 +1,60 @@
+# Every target sets up what it needs: `make demo` and `make test` work in a fresh clone.
+# Needed beforehand: Python 3.11 or later with pip and venv, and make.
+#
+#   make PYTHON=python3.12 test     with another Python (.venv is made again when the Python changes)
+#   make ARGS="-k zoo" test         more arguments for pytest, the demo or the benchmark
+
+PYTHON ?= python3
+WORKERS ?= auto
+ARGS ?=
+
+PY := .venv/bin/python
+# At most eight test processes: beyond that, starting them costs more than they save.
+PYTEST := $(PY) -m pytest -q -n $(WORKERS) --maxprocesses 8
+
+# Modules loaded on a cluster often set these; the locked environment must not see what they add.
+unexport PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format coverage bench lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup:  ## .venv with the versions of constraints.txt (only if something changed)
+	@$(PYTHON) scripts/setup_venv.py
+
+demo: setup  ## the main job; writes to out/demo
+	$(PY) examples/demo.py --out out/demo $(ARGS)
+
+# One process per core already: a pool of BLAS threads in each would only make them wait for one another.
+test test-all coverage: export OPENBLAS_NUM_THREADS = 1
+test test-all coverage: export OMP_NUM_THREADS = 1
+
+test: lint  ## ruff, mypy, pytest with doctests
+	$(PYTEST) $(ARGS)
+
+test-all: lint  ## the same, with the slow tests
+	$(PYTEST) -m "" $(ARGS)
+
+coverage: setup  ## pytest with the lines and branches that no test reached
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+lint: setup  ## ruff and mypy --strict
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: setup  ## let ruff rewrite what it can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: setup  ## the table of benchmarks/exact.py (minutes)
+	$(PY) benchmarks/exact.py $(ARGS)
+
+lock:  ## constraints.txt again from pyproject.toml (UPGRADE=1: newest versions)
+	@PYTHON="$(PYTHON)" UPGRADE="$(UPGRADE)" scripts/lock.sh
+
+clean:  ## remove .venv, caches and builds; results in out/ stay
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* build dist
+	find ipe tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
