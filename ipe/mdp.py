@@ -12,7 +12,8 @@ does not sum to one, a negative entry, a NaN is refused by the name of its (stat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,6 +25,7 @@ from ipe.errors import InputError
 
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
+Indices: TypeAlias = NDArray[np.intp]
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -95,7 +97,7 @@ class FiniteMDP:
         _check_terminal_rows(rows, terminal_mask, n_actions)
 
         rows = _keep_rows(rows, allowed_mask.ravel())
-        _check_probabilities(rows, allowed_mask, tolerance)
+        _check_probabilities(rows, allowed_mask, _tolerance(tolerance))
         expected, per_transition = _rewards(rewards, rows, allowed_mask, terminal_mask)
 
         for array in (rows.data, rows.indices, rows.indptr, expected, allowed_mask, terminal_mask):
@@ -164,22 +166,33 @@ class FiniteMDP:
 
 def numeric(array: Any, name: str) -> Array:
     """`array` as float64, or an `InputError` that names it."""
-    try:
-        out = np.asarray(array)
-    except ValueError as error:
-        raise InputError(f"{name} is not an array of numbers: {error}") from None
+    out = _array(array, name)
     if out.dtype.kind not in "fiub":
         raise InputError(f"{name} must hold real numbers, found dtype {out.dtype}")
     return out.astype(np.float64)
 
 
+def _array(array: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(array)
+    except ValueError as error:  # ragged lists
+        raise InputError(f"{name} is not an array: {error}") from None
+
+
 def _gamma(gamma: float) -> float:
-    if isinstance(gamma, bool) or not np.isscalar(gamma) or not isinstance(gamma, (int, float, np.number)):
+    if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.integer, np.floating)):
         raise InputError(f"gamma must be a number in [0, 1), found {gamma!r}")
-    value = float(np.real(gamma))
+    value = float(gamma)
     if not 0.0 <= value < 1.0:
         raise InputError(f"gamma must lie in [0, 1), found {value!r}")
     return value
+
+
+def _tolerance(tolerance: float) -> float:
+    number = isinstance(tolerance, (int, float, np.integer, np.floating)) and not isinstance(tolerance, bool)
+    if not number or not 0.0 <= tolerance < np.inf:  # NaN would let every row pass
+        raise InputError(f"tolerance must be a finite number >= 0, found {tolerance!r}")
+    return float(tolerance)
 
 
 def _as_rows(transitions: Any) -> sparse.csr_array:
@@ -206,19 +219,32 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
         )
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"{name} must hold real numbers, found dtype {matrix.dtype}")
-    data = matrix.tocoo().data
-    if (data < 0).any():  # before duplicates are summed: 1.5 and -0.5 are not a probability
-        coo = matrix.tocoo()
-        at = int(np.argmax(data < 0))
-        row, column = int(coo.coords[0][at]), int(coo.coords[1][at])
-        n_actions = n_rows // n_states
-        raise InputError(f"{name}[{row // n_actions}, {row % n_actions}, {column}] = {data[at]:g} is negative")
-    return _tidy(sparse.csr_array(matrix, copy=True))
+    if matrix.format != "csr" or (matrix.data < 0).any():
+        matrix = _keep_negatives(sparse.coo_array(matrix, copy=True).astype(np.float64))
+    return _tidy(_csr(matrix, name))
+
+
+def _keep_negatives(entries: sparse.coo_array) -> sparse.coo_array:
+    """A negative entry must survive the summing of duplicates: 1.5 and -0.5 are not a probability."""
+    negative = entries.data < 0
+    if negative.any():
+        places = entries.coords[0].astype(np.int64) * entries.shape[1] + entries.coords[1]
+        entries.data[np.isin(places, places[negative]) & (entries.data > 0)] = 0.0
+    return entries
+
+
+def _csr(matrix: Any, name: str) -> sparse.csr_array:
+    """A copy with float64 entries whose indices are inside the matrix: scipy reads past its arrays where not."""
+    rows = sparse.csr_array(matrix, copy=True).astype(np.float64)
+    try:
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"{name} is not a valid sparse matrix: {error}") from None
+    return rows
 
 
 def _tidy(rows: sparse.csr_array) -> sparse.csr_array:
-    """Float64 entries, indices sorted, no duplicates and no explicit zeros, 32-bit indices where they fit."""
-    rows = rows.astype(np.float64)
+    """Indices sorted, no duplicates and no explicit zeros, 32-bit indices where they fit."""
     rows.sum_duplicates()
     rows.eliminate_zeros()
     if max(rows.nnz, *rows.shape) < np.iinfo(np.int32).max:
@@ -249,7 +275,7 @@ def _shape(array: Any) -> str:
 def _terminal_mask(terminal: ArrayLike | None, n_states: int) -> Mask:
     if terminal is None:
         return np.zeros(n_states, dtype=bool)
-    given = np.asarray(terminal)
+    given = _array(terminal, "terminal")
     if given.dtype == bool:
         if given.shape != (n_states,):
             raise InputError(f"terminal, a mask, must have shape ({n_states},); found {_shape(given)}")
@@ -270,7 +296,7 @@ def _allowed_mask(allowed: ArrayLike | None, terminal: Mask, n_actions: int) -> 
     n_states = terminal.shape[0]
     if allowed is None:
         return np.repeat(~terminal[:, None], n_actions, axis=1)
-    given = np.asarray(allowed)
+    given = _array(allowed, "allowed")
     if given.dtype != bool or given.shape != (n_states, n_actions):
         raise InputError(
             f"allowed must be boolean with shape ({n_states}, {n_actions}); found {given.dtype}, {_shape(given)}"
@@ -336,7 +362,9 @@ def _rewards(rewards: Any, rows: sparse.csr_array, allowed: Mask, terminal: Mask
     if sparse.issparse(rewards):
         if rewards.shape != rows.shape:
             raise InputError(f"rewards, sparse, must have shape {rows.shape}; found {_shape(rewards)}")
-        return _per_transition(sparse.csr_array(rewards).astype(np.float64), rows, allowed, terminal)
+        if rewards.dtype.kind not in "fiub":
+            raise InputError(f"rewards must hold real numbers, found dtype {rewards.dtype}")
+        return _per_transition(_csr(rewards, "rewards"), rows, allowed, terminal)
     dense = numeric(rewards, "rewards")
     if dense.shape == (n_states, n_actions, n_states):
         return _per_transition(dense.reshape(-1, n_states), rows, allowed, terminal)
@@ -356,11 +384,13 @@ def _rewards(rewards: Any, rows: sparse.csr_array, allowed: Mask, terminal: Mask
 def _per_transition(table: Any, rows: sparse.csr_array, allowed: Mask, terminal: Mask) -> tuple[Array, Array]:
     n_states, n_actions = allowed.shape
     if terminal.any():
-        pairs = np.repeat(terminal, n_actions)
+        pairs = np.flatnonzero(np.repeat(terminal, n_actions))
         block = table[pairs]
-        totals = np.abs(block.toarray() if sparse.issparse(block) else block).sum(axis=1)
-        totals = totals.reshape(-1, n_actions)
-        _check_terminal_rewards(_scatter(totals, terminal, n_actions), terminal)
+        at, next_states = block.nonzero()
+        if at.size:
+            s, a = divmod(int(pairs[at[0]]), n_actions)
+            value, following = block[at[0], next_states[0]], next_states[0]
+            raise InputError(f"state {s} is terminal, but rewards[{s}, {a}, {following}] = {value:g} is not 0")
     sources = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     picked = table[sources, rows.indices]
     values = np.asarray(picked.toarray() if sparse.issparse(picked) else picked, dtype=np.float64).ravel()
@@ -375,14 +405,8 @@ def _per_transition(table: Any, rows: sparse.csr_array, allowed: Mask, terminal:
     return expected, values
 
 
-def _scatter(rows: Array, mask: Mask, width: int) -> Array:
-    full = np.zeros((mask.shape[0], width))
-    full[mask] = rows
-    return full
-
-
 def _check_terminal_rewards(rewards: Array, terminal: Mask) -> None:
-    wrong = terminal[:, None] & (np.nan_to_num(rewards, nan=1.0, posinf=1.0, neginf=-1.0) != 0)
+    wrong = terminal[:, None] & (rewards != 0)
     if wrong.any():
         s, a = np.argwhere(wrong)[0]
         raise InputError(f"state {s} is terminal, but rewards[{s}, {a}] = {rewards[s, a]:g} is not 0")
@@ -392,7 +416,7 @@ def _start(start: ArrayLike | None, terminal: Mask) -> Array | None:
     if start is None:
         return None
     n_states = terminal.shape[0]
-    given = np.asarray(start)
+    given = _array(start, "start")
     if given.ndim == 0 and given.dtype.kind in "iu":
         if not 0 <= int(given) < n_states:
             raise InputError(f"start names state {int(given)}, but states run from 0 to {n_states - 1}")
@@ -419,10 +443,15 @@ def _names(names: Sequence[str] | None, count: int, field: str) -> tuple[str, ..
     """The names given, or none: a million default names would only cost memory."""
     if names is None:
         return ()
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"{field} must be {count} strings; found {names!r}")
     given = tuple(names)
-    if len(given) != count or not all(isinstance(name, str) for name in given):
-        raise InputError(f"{field} must be {count} strings; found {len(given)} entries")
+    if len(given) != count:
+        raise InputError(f"{field} must be {count} strings; found {len(given)}")
+    for i, name in enumerate(given):
+        if not isinstance(name, str):
+            raise InputError(f"{field}[{i}] must be a string; found {name!r}")
     if len(set(given)) != count:
-        twice = next(name for i, name in enumerate(given) if name in given[:i])
+        twice, _ = Counter(given).most_common(1)[0]
         raise InputError(f"{field} holds {twice!r} twice")
     return given

@@ -1,4 +1,4 @@
-"""MDPs to try things on: the paper's, those of the literature, random ones, and Gymnasium's tables."""
+"""Random MDPs of any size."""
 
 from __future__ import annotations
 
@@ -8,30 +8,7 @@ from scipy import sparse
 
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
-
-
-def switch_stay(gamma: float = 0.9, slip: float = 0.0) -> FiniteMDP:
-    r"""The paper's two-state MDP (its Figure 1): stay where you are, or switch to the other state.
-
-    Staying pays 1 in :math:`s_0` and 2 in :math:`s_1`; switching pays -1 from :math:`s_0` and 0 from
-    :math:`s_1`. Episodes start in :math:`s_0`. With probability `slip` the next state is the other one;
-    the rewards do not change.
-
-    Example:
-        >>> switch_stay()
-        FiniteMDP(2 states, 2 actions, gamma=0.9, deterministic)
-    """
-    if not 0.0 <= slip <= 1.0:
-        raise InputError(f"slip must be a probability, found {slip!r}")
-    stay = np.array([[1 - slip, slip], [slip, 1 - slip]])
-    return FiniteMDP(
-        np.stack([stay, stay[::-1]], axis=1),
-        [[1.0, -1.0], [2.0, 0.0]],
-        gamma,
-        start=0,
-        state_names=("s0", "s1"),
-        action_names=("stay", "switch"),
-    )
+from ipe.zoo.arguments import whole_number
 
 
 def garnet(
@@ -46,9 +23,8 @@ def garnet(
         >>> garnet(100, 4, 5, seed=1)
         FiniteMDP(100 states, 4 actions, gamma=0.95, stochastic)
     """
-    for name, value, low in (("n_states", n_states, 1), ("n_actions", n_actions, 1), ("successors", successors, 1)):
-        if not isinstance(value, (int, np.integer)) or value < low:
-            raise InputError(f"{name} must be a whole number >= {low}, found {value!r}")
+    n_states, n_actions = whole_number(n_states, "n_states", 1), whole_number(n_actions, "n_actions", 1)
+    successors, seed = whole_number(successors, "successors", 1), whole_number(seed, "seed", 0)
     if successors > n_states:
         raise InputError(f"successors = {successors} is more than the {n_states} states there are")
     rng = np.random.default_rng(seed)
