@@ -1,0 +1,189 @@
+r"""Least squares in a box, for millions of states.
+
+.. math:: \min_{lo \le v \le hi} f(v) = \tfrac12 \| \gamma P v - b \|_W^2, \qquad W = \mathrm{diag}(d).
+
+Two kinds of step alternate: projected steps along the diagonally scaled gradient, which find out which
+states sit at an end of their box, and conjugate gradients with Jacobi preconditioning on the others,
+brought back to the box by a projected line search. (Moré and Toraldo's scheme for bound-constrained
+quadratics.) Only products with P and its transpose are needed.
+
+The certificate is the duality gap: with the gradient :math:`g = \gamma P^\top W (\gamma P v - b)`,
+
+.. math:: f(v) - \min f \;\le\; \sum_s \max\{ g_s (v_s - lo_s),\; g_s (v_s - hi_s) \},
+
+and, as f is not negative, also :math:`f(v) - \min f \le f(v)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipe.inverse.problem import BoxProblem, BoxSolution, weighted_norm
+from ipe.mdp import Array, Mask
+
+IDENTIFICATION_STEPS = 3
+MAX_CG_STEPS = 200
+MAX_HALVINGS = 40
+PATIENCE = 5
+"""Rounds without a smaller gap after which rounding, not the problem, is what is left."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """v with its residuals delta, f(v) and the gradient g."""
+
+    v: Array
+    delta: Array
+    f: float
+    g: Array
+
+
+def certificate(problem: BoxProblem, v: Array) -> tuple[float, float]:
+    r""":math:`f(v)` and the gap: a bound on :math:`f(v) - \min f`, for any v in the box."""
+    point = _evaluate(problem, v, problem.residuals(v))
+    return point.f, _gap(problem, point)
+
+
+def solve_l2(
+    problem: BoxProblem, *, rtol: float = 1e-8, atol: float | None = None, max_iterations: int = 5000
+) -> BoxSolution:
+    r"""Minimise f until `gap <= max(rtol * f, atol)`, or rounding lets the gap fall no further.
+
+    Args:
+        problem: the box problem, with weights d that sum to one.
+        rtol: the gap wanted, relative to the objective.
+        atol: the gap wanted, absolute. By default an objective that means a sup-norm residual of
+            1e-11 of the problem's scale; and, where rounding stops the iteration, the size of the
+            rounding errors in the gap.
+        max_iterations: products with :math:`P^\top W P` allowed.
+
+    Returns:
+        The solution; `converged` says whether the gap was reached.
+    """
+    floor = 0.5 * problem.d[problem.d > 0].min() * problem.achieved**2 if atol is None else atol
+    diagonal = problem.gamma**2 * problem.rows.squared_transposed_times(problem.d)
+    preconditioner = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+    v = _first_guess(problem)
+    point = best = _evaluate(problem, v, problem.residuals(v))
+    best_gap, products, idle = _gap(problem, point), 0, 0
+    while best_gap > max(rtol * best.f, floor) and idle < PATIENCE and products < max_iterations:
+        point, used = _identify(problem, point, preconditioner)
+        products += used
+        point, used = _subspace(problem, point, preconditioner, max(rtol * point.f, floor))
+        products += used
+        gap = _gap(problem, point)
+        if gap <= max(rtol * point.f, floor):  # residuals were updated step by step: prove it with fresh ones
+            point = _evaluate(problem, point.v, problem.residuals(point.v))
+            gap = _gap(problem, point)
+        idle = 0 if gap < 0.9 * best_gap else idle + 1
+        if gap < best_gap:
+            best, best_gap = point, gap
+    objective, gap = certificate(problem, best.v) if idle or products >= max_iterations else (best.f, best_gap)
+    target = max(rtol * objective, floor)
+    if atol is None:
+        rounding = np.finfo(float).eps * problem.scale * float(np.dot(problem.column_weights, problem.hi - problem.lo))
+        target = max(target, 16 * rounding)
+    return BoxSolution(best.v, objective, gap, products, bool(gap <= target), "projected conjugate gradients")
+
+
+def _first_guess(problem: BoxProblem) -> Array:
+    r"""The sampled minimiser :math:`\mathrm{clip}\, E[(Q - r)/\gamma \mid s']`: exact in deterministic MDPs."""
+    middle = 0.5 * (problem.lo + problem.hi)
+    sums = problem.rows.transposed_times(problem.d * problem.b)
+    mean = np.divide(sums, problem.gamma * problem.column_weights, out=middle, where=problem.constrained)
+    return problem.clip(mean)
+
+
+def _evaluate(problem: BoxProblem, v: Array, delta: Array) -> _Point:
+    weighted = problem.d * delta
+    return _Point(v, delta, 0.5 * float(np.dot(weighted, delta)), problem.transposed(weighted))
+
+
+def _gap(problem: BoxProblem, point: _Point) -> float:
+    g, v = point.g, point.v
+    bound = float(np.maximum(g * (v - problem.lo), g * (v - problem.hi)).sum())
+    return min(bound, point.f)
+
+
+def _free(problem: BoxProblem, point: _Point) -> Mask:
+    """The states whose v may move downhill: not held by an end of the box."""
+    held = ((point.v <= problem.lo) & (point.g >= 0)) | ((point.v >= problem.hi) & (point.g <= 0))
+    return ~held & problem.constrained
+
+
+def _identify(problem: BoxProblem, point: _Point, preconditioner: Array) -> tuple[_Point, int]:
+    """Projected steps along the scaled gradient, until the set of held states stays the same."""
+    products = 0
+    for _ in range(IDENTIFICATION_STEPS):
+        free = _free(problem, point)
+        direction = np.where(free, -preconditioner * point.g, 0.0)
+        curvature = problem.gamma**2 * weighted_norm(problem.rows.times(direction), problem.d, "l2") ** 2
+        slope = float(np.dot(point.g, direction))
+        if not (slope < 0 < curvature):
+            return point, products
+        following, used = _line_search(problem, point, direction, -slope / curvature)
+        products += 1 + used
+        settled = np.array_equal(free, _free(problem, following))
+        point = following
+        if settled:
+            break
+    return point, products
+
+
+def _subspace(problem: BoxProblem, point: _Point, preconditioner: Array, target: float) -> tuple[_Point, int]:
+    """Conjugate gradients for the Newton step on the free states, then a projected line search."""
+    free = _free(problem, point)
+    step, residual = np.zeros_like(point.v), np.where(free, -point.g, 0.0)
+    width = np.maximum(point.v - problem.lo, problem.hi - point.v)
+    z = preconditioner * residual
+    direction, rz = z, float(np.dot(residual, z))
+    first, products = rz, 0
+    while rz > 0 and products < MAX_CG_STEPS:
+        curved = problem.rows.normal_times(problem.d, direction)
+        curved *= problem.gamma**2
+        curved[~free] = 0.0
+        products += 1
+        curvature = float(np.dot(direction, curved))
+        if curvature <= 0:
+            break
+        alpha = rz / curvature
+        step += alpha * direction
+        residual -= alpha * curved
+        z = preconditioner * residual
+        previous, rz = rz, float(np.dot(residual, z))
+        if float(np.dot(np.abs(residual), width)) <= 0.3 * target:
+            break
+        if rz <= 1e-2 * first:
+            # A step that leaves the box ends on another set of free states: more accuracy is wasted on it.
+            moved = point.v + step
+            if rz <= 1e-24 * first or ((moved < problem.lo) | (moved > problem.hi)).any():
+                break
+        direction = z + (rz / previous) * direction
+    if products == 0:
+        return point, 0
+    point, used = _line_search(problem, point, step, 1.0)
+    return point, products + used
+
+
+def _line_search(problem: BoxProblem, point: _Point, direction: Array, step: float) -> tuple[_Point, int]:
+    r"""The first of step, step/2, step/4, ... whose projection lowers f enough; or stay.
+
+    The change of f is taken as :math:`g^\top s + \frac12 \|\gamma P s\|_W^2`, which stays accurate when it is far
+    smaller than the rounding of f itself.
+    """
+    for tries in range(1, MAX_HALVINGS):
+        v = problem.clip(point.v + step * direction)
+        moved = v - point.v
+        promised = float(np.dot(point.g, moved))
+        if not promised < 0:
+            break
+        change = problem.rows.times(moved)
+        change *= problem.gamma
+        if promised + 0.5 * weighted_norm(change, problem.d, "l2") ** 2 <= 1e-4 * promised:
+            if not problem.all_rows:
+                change[problem.d == 0] = 0.0
+            return _evaluate(problem, v, point.delta + change), tries
+        step *= 0.5
+    return point, tries

@@ -1,0 +1,104 @@
+r"""l1 and l-inf as linear programs, by HiGHS.
+
+The programs are written around a first point :math:`v_0` (the l2 solution) and scaled by its largest residual, so
+that the solver's absolute tolerances are relative to what is being minimised. The multipliers it returns are
+not believed: the gap is computed from them anew (`duality.lower_bound`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from ipe.inverse.duality import lower_bound
+from ipe.inverse.problem import BoxProblem, BoxSolution
+from ipe.mdp import Array, Indices
+
+METHODS = ("highs-ipm", "highs-ds")
+OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+def solve_lp(problem: BoxProblem, start: Array, *, rtol: float = 1e-8, atol: float = 0.0) -> BoxSolution:
+    """The exact minimiser for l1 or l-inf: interior points with crossover, then the simplex method if needed.
+
+    Args:
+        problem: with norm l1 or l-inf.
+        start: a point of the box with finite residuals, best the l2 solution.
+        rtol: the gap wanted, relative to the norm.
+        atol: the gap wanted, absolute.
+
+    Returns:
+        The better of what the two methods found; `converged` says whether its gap is small enough.
+    """
+    rows = np.flatnonzero(problem.d > 0)
+    matrix = problem.gamma * sparse.csr_array(problem.rows.matrix[rows])
+    delta = problem.residuals(start)
+    scale = float(np.abs(delta).max())
+    best: BoxSolution | None = None
+    best_norm, best_bound, iterations = problem.norm_of(delta), 0.0, 0
+    best_v = start
+    for method in METHODS:
+        program = _l1_program if problem.norm == "l1" else _linf_program
+        x, multipliers, steps = program(problem, matrix, rows, delta[rows] / scale, start, scale, method)
+        iterations += steps
+        if x is not None:
+            v = problem.clip(start + scale * x)
+            norm = problem.norm_of(problem.residuals(v))
+            if norm <= best_norm:
+                best_v, best_norm = v, norm
+            y = np.zeros_like(problem.b)
+            y[rows] = multipliers
+            best_bound = max(best_bound, lower_bound(problem, y))
+        gap = max(0.0, best_norm - best_bound)
+        best = BoxSolution(best_v, best_norm, gap, iterations, gap <= max(rtol * best_norm, atol), method)
+        if best.converged:
+            break
+    assert best is not None
+    return best
+
+
+def _l1_program(
+    problem: BoxProblem, matrix: sparse.csr_array, rows: Indices, delta: Array, start: Array, scale: float, method: str
+) -> tuple[Array | None, Array, int]:
+    r""":math:`\min \sum d (p + m)` with :math:`A x - p + m = -\delta`, p and m not negative."""
+    d = problem.d[rows] / problem.d.max()
+    n_rows, n = matrix.shape
+    eye = sparse.eye_array(n_rows, format="csr")
+    result = linprog(
+        np.concatenate([np.zeros(n), d, d]),
+        A_eq=sparse.hstack([matrix, -eye, eye], format="csr"),
+        b_eq=-delta,
+        bounds=_bounds(problem, start, scale, 2 * n_rows),
+        method=method,
+        options=OPTIONS,
+    )
+    if result.x is None:
+        return None, np.zeros(n_rows), int(result.nit or 0)
+    return result.x[:n], -result.eqlin.marginals * problem.d.max(), int(result.nit)
+
+
+def _linf_program(
+    problem: BoxProblem, matrix: sparse.csr_array, rows: Indices, delta: Array, start: Array, scale: float, method: str
+) -> tuple[Array | None, Array, int]:
+    r""":math:`\min t` with :math:`|A x + \delta| \le t / d`."""
+    n_rows, n = matrix.shape
+    slack = sparse.csr_array(-(problem.d.max() / problem.d[rows])[:, None])
+    result = linprog(
+        np.concatenate([np.zeros(n), [1.0]]),
+        A_ub=sparse.vstack([sparse.hstack([matrix, slack]), sparse.hstack([-matrix, slack])], format="csr"),
+        b_ub=np.concatenate([-delta, delta]),
+        bounds=_bounds(problem, start, scale, 1),
+        method=method,
+        options=OPTIONS,
+    )
+    if result.x is None:
+        return None, np.zeros(n_rows), int(result.nit or 0)
+    marginals = result.ineqlin.marginals
+    return result.x[:n], (marginals[n_rows:] - marginals[:n_rows]) * problem.d.max(), int(result.nit)
+
+
+def _bounds(problem: BoxProblem, start: Array, scale: float, extra: int) -> Array:
+    """The box for x = (v - start) / scale, then `extra` variables that are not negative."""
+    box = np.stack([problem.lo - start, problem.hi - start], axis=1) / scale
+    return np.concatenate([box, np.tile([0.0, np.inf], (extra, 1))])

@@ -1,0 +1,150 @@
+r"""The box problem: what inverse policy evaluation on Q comes down to.
+
+The policy enters :math:`T^\pi Q` only through :math:`v(s) = \sum_a \pi(a|s) Q(s,a)`, which ranges freely
+over :math:`[\min_a Q(s,a), \max_a Q(s,a)]`. So the paper's problem
+:math:`\min_\pi \|Q - T^\pi Q\|` (its `eq:eval-policy-problem`) is a regression in |S| bounded unknowns:
+
+.. math:: \min_{lo \le v \le hi} \| \gamma P v - (Q - r) \|_d .
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from ipe.inverse.rows import Rows
+from ipe.mdp import Array, FiniteMDP, Mask
+from ipe.planning import action_bounds
+
+Norm: TypeAlias = Literal["l2", "l1", "linf"]
+
+ACHIEVED = 1e-11
+"""The sup-norm residual, relative to the scale of the problem, at which values count as fitted exactly."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxProblem:
+    r""":math:`\min_{lo \le v \le hi} \| A v - b \|_d` with :math:`A = \gamma P`, :math:`b = Q - r`.
+
+    One row per pair (s, a) and one column per state; a row that is not in the norm (not allowed, or of
+    weight zero) has d = 0, a terminal state's column has lo = hi = 0.
+    """
+
+    rows: Rows
+    gamma: float
+    b: Array
+    d: Array
+    lo: Array
+    hi: Array
+    norm: Norm
+
+    def residuals(self, v: Array) -> Array:
+        r""":math:`\delta = \gamma P v - (Q - r) = T^\pi Q - Q`, 0 for rows that are not in the norm."""
+        delta = self.rows.times(v)
+        delta *= self.gamma
+        delta -= self.b
+        return delta if self.all_rows else np.where(self.d > 0, delta, 0.0)
+
+    def transposed(self, y: Array) -> Array:
+        r""":math:`A^\top y`."""
+        out = self.rows.transposed_times(y)
+        out *= self.gamma
+        return out
+
+    @cached_property
+    def all_rows(self) -> bool:
+        """Whether every row is in the norm."""
+        return bool((self.d > 0).all())
+
+    @cached_property
+    def column_weights(self) -> Array:
+        r""":math:`\sum_{s,a} d(s,a) P(s'|s,a)`: how much the norm sees of each next state."""
+        return self.rows.transposed_times(self.d)
+
+    @cached_property
+    def constrained(self) -> Mask:
+        """The states whose v the norm sees: reached by a row in the norm, with gamma > 0."""
+        return (self.column_weights > 0) & (self.gamma > 0)
+
+    @cached_property
+    def free(self) -> Mask:
+        """The states whose v changes a residual: seen by the norm, with room in their box."""
+        return self.constrained & (self.hi > self.lo)
+
+    @cached_property
+    def scale(self) -> float:
+        """The size of the numbers in the problem, at least 1: what tolerances are relative to."""
+        return float(max(1.0, np.abs(self.b).max(initial=0.0), np.abs(self.lo).max(), np.abs(self.hi).max()))
+
+    @property
+    def achieved(self) -> float:
+        """The sup-norm residual below which there is nothing left to minimise but rounding errors."""
+        return ACHIEVED * self.scale
+
+    def norm_of(self, delta: Array) -> float:
+        """The problem's weighted norm of residuals."""
+        return weighted_norm(delta, self.d, self.norm)
+
+    def in_l2(self) -> BoxProblem:
+        """The same rows and box in the l2 norm, with equal weights."""
+        present = self.d > 0
+        return replace(self, d=present / present.sum(), norm="l2")
+
+    def clip(self, v: Array) -> Array:
+        """The nearest point of the box."""
+        return np.minimum(np.maximum(v, self.lo), self.hi)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxSolution:
+    """A point of the box with the proof of how good it is.
+
+    `objective` is the number that was minimised (half the squared norm for l2, the norm for l1 and
+    l-inf), `gap` bounds how far it is above its minimum.
+    """
+
+    v: Array
+    objective: float
+    gap: float
+    iterations: int
+    converged: bool
+    method: str
+    unique: bool | None = None
+
+
+def weighted_norm(x: Array, d: Array, norm: Norm) -> float:
+    r""":math:`\sqrt{\sum d x^2}` (l2), :math:`\sum d |x|` (l1) or :math:`\max d |x|` (l-inf)."""
+    if norm == "l2":
+        return float(np.sqrt(np.dot(d, x * x)))
+    if norm == "l1":
+        return float(np.dot(d, np.abs(x)))
+    return float((d * np.abs(x)).max(initial=0.0))
+
+
+def normalised_weights(weights: Array | None, present: Mask, norm: Norm) -> Array:
+    """The d of the norm: summing to one for l1 and l2, as given for l-inf; by default equal weights."""
+    d = np.where(present, 1.0, 0.0) if weights is None else weights
+    if norm == "linf":
+        return d
+    d = d / d.max()  # so that the sum of large weights cannot overflow
+    normalised: Array = d / d.sum()
+    return normalised
+
+
+def q_problem(mdp: FiniteMDP, q: Array, norm: Norm, weights: Array | None = None) -> BoxProblem:
+    """The box problem of action values (checked, 0 where not allowed)."""
+    lo, hi = action_bounds(mdp, q)
+    b = np.where(mdp.allowed, q - mdp.rewards, 0.0).ravel()
+    d = normalised_weights(weights, mdp.allowed, norm).ravel()
+    return BoxProblem(Rows(mdp.transitions), mdp.gamma, b, d, lo, hi, norm)
+
+
+def v_problem(mdp: FiniteMDP, v: Array, q: Array, norm: Norm, weights: Array | None = None) -> BoxProblem:
+    """The box problem of state values: A is the identity, and the box that of q = q_V."""
+    lo, hi = action_bounds(mdp, q)
+    d = normalised_weights(weights, ~mdp.terminal, norm)
+    return BoxProblem(Rows(sparse.eye_array(mdp.n_states, format="csr")), 1.0, v, d, lo, hi, norm)

@@ -1,0 +1,248 @@
+r"""The evaluation policy of a value function: the paper's `eq:eval-policy-problem`, solved exactly."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from ipe.checks import Form, check_one_form, check_positive, check_weights
+from ipe.errors import InputError, NotSolvedError
+from ipe.inverse.closed_forms import clip_values, has_exact_successors, separable, unconstrained
+from ipe.inverse.interior_point import solve_interior_point
+from ipe.inverse.l2 import solve_l2
+from ipe.inverse.lift import maximum_entropy_lift
+from ipe.inverse.lp import solve_lp
+from ipe.inverse.pdhg import solve_pdhg
+from ipe.inverse.problem import BoxProblem, BoxSolution, Norm, q_problem, v_problem
+from ipe.inverse.result import EvaluationPolicy
+from ipe.inverse.uniqueness import known_uniqueness
+from ipe.mdp import Array, FiniteMDP
+from ipe.planning.operators import backup
+from ipe.planning.policies import share
+
+Method: TypeAlias = Literal["auto", "closed-form", "projected-cg", "highs", "interior-point", "pdhg"]
+
+METHODS_OF: dict[str, tuple[str, ...]] = {
+    "l2": ("closed-form", "projected-cg"),
+    "l1": ("closed-form", "highs", "pdhg"),
+    "linf": ("closed-form", "highs", "interior-point", "pdhg"),
+}
+DEFAULT_RTOL = {"projected-cg": 1e-8, "highs": 1e-8, "interior-point": 1e-6, "pdhg": 1e-4}
+HIGHS_UP_TO = 1000
+INTERIOR_POINT_UP_TO = 12_000
+"""States up to which the dense factor of the interior-point method (8 bytes times their square) is affordable."""
+
+
+def evaluation_policy(
+    mdp: FiniteMDP,
+    *,
+    v: Any = None,
+    q: Any = None,
+    norm: Norm = "l2",
+    weights: Any = None,
+    method: Method = "auto",
+    rtol: float | None = None,
+    atol: float | None = None,
+    tolerance: float = 1e-9,
+    on_miss: Literal["raise", "flag"] = "raise",
+) -> EvaluationPolicy:
+    r"""The evaluation policy: the policy whose Bellman equation the given values satisfy best.
+
+    .. math:: \pi \in \arg\min_\beta \|Q - T^\beta Q\|_d \qquad (\text{or } \|V - T^\beta V\|_d)
+
+    The policy enters only through :math:`v(s) = \sum_a \pi(a|s) Q(s,a)`, so this is a regression in |S|
+    unknowns, each between the least and the largest action value of its state; see `ipe.inverse.problem`. Among
+    the policies with that v, the result is the one of maximum entropy.
+
+    Args:
+        mdp: the MDP.
+        v: state values, shape (S,); or
+        q: action values, shape (S, A). Exactly one of the two.
+        norm: "l2" :math:`\sqrt{\sum d x^2}`, "l1" :math:`\sum d |x|`, or "linf" :math:`\max d |x|`.
+        weights: d, of the shape of the values: not negative, not all zero. For l1 and l2 they are normalised to sum
+            to one; for l-inf they are taken as they are. Default: equal (one, for l-inf). Rows of weight zero
+            are dropped.
+        method: "auto" takes the closed form where there is one (V form, deterministic transitions), else for l2
+            projected conjugate gradients, for l1 HiGHS up to 1000 states and PDHG beyond, for l-inf HiGHS up to
+            1000, interior points up to 12,000 and PDHG beyond.
+        rtol: the relative gap to reach: by default 1e-8, for interior points 1e-6 and for PDHG 1e-4.
+        atol: the absolute gap to reach. By default what rounding allows.
+        tolerance: values count as achievable when the sup-norm residual is at most `tolerance` times the largest
+            absolute value (at least 1).
+        on_miss: what to do when the gap is missed: "raise" a `NotSolvedError` that carries the result, or "flag"
+            it by `converged=False`.
+
+    Returns:
+        The policy with residual, gap, achievability and distance bounds.
+
+    Example:
+        >>> import ipe
+        >>> result = ipe.evaluation_policy(ipe.zoo.switch_stay(), v=[18.0, -6.0])
+        >>> result.policy
+        array([[1., 0.],
+               [1., 0.]])
+        >>> result.achievable, round(result.residual, 3), result.gap
+        (False, 1.924, 0.0)
+        >>> optimal = ipe.evaluation_policy(ipe.zoo.switch_stay(), q=[[16.3, 17.0], [20.0, 15.3]])
+        >>> optimal.achievable, optimal.policy
+        (True, array([[0., 1.],
+               [1., 0.]]))
+    """
+    form, given = check_one_form(mdp, v, q)
+    if norm not in METHODS_OF:
+        raise InputError(f'norm must be "l2", "l1" or "linf", found {norm!r}')
+    if on_miss not in ("raise", "flag"):
+        raise InputError(f'on_miss must be "raise" or "flag", found {on_miss!r}')
+    d = check_weights(mdp, weights, form)
+    rtol = None if rtol is None else check_positive(rtol, "rtol")
+    atol = None if atol is None else check_positive(atol, "atol")
+    tolerance = check_positive(tolerance, "tolerance")
+    q_values = backup(mdp, given) if form == "v" else given
+    problem = v_problem(mdp, given, q_values, norm, d) if form == "v" else q_problem(mdp, given, norm, d)
+    chosen = _choose(mdp, problem, form, method)
+    solution = _solve(problem, chosen, form, rtol, atol)
+    result = make_result(mdp, form, given, q_values, problem, solution, tolerance=tolerance)
+    if not result.converged and on_miss == "raise":
+        raise NotSolvedError(
+            f"{result.method} stopped after {result.iterations} iterations with a gap of {result.gap:.3g} for an "
+            f'objective of {result.objective:.6g}; ask for less (rtol, atol), or take what there is (on_miss="flag")',
+            result,
+        )
+    return result
+
+
+def _choose(mdp: FiniteMDP, problem: BoxProblem, form: Form, method: str) -> str:
+    """The method for "auto", or the one asked for, if it applies."""
+    if method not in get_args(Method):
+        raise InputError(f"method must be one of {', '.join(get_args(Method))}; found {method!r}")
+    closed = form == "v" or has_exact_successors(mdp) or not problem.free.any()
+    if method == "closed-form" and not closed:
+        raise InputError("method: there is a closed form only for v, for deterministic transitions or for gamma = 0")
+    if method not in ("auto", *METHODS_OF[problem.norm]):
+        raise InputError(f"method {method!r} does not solve {problem.norm}; {', '.join(METHODS_OF[problem.norm])} do")
+    if method != "auto":
+        return method
+    if closed:
+        return "closed-form"
+    if problem.norm == "l2":
+        return "projected-cg"
+    if mdp.n_states <= HIGHS_UP_TO:
+        return "highs"
+    return "interior-point" if problem.norm == "linf" and mdp.n_states <= INTERIOR_POINT_UP_TO else "pdhg"
+
+
+def _solve(problem: BoxProblem, method: str, form: Form, rtol: float | None, atol: float | None) -> BoxSolution:
+    if not problem.free.any():
+        return unconstrained(problem)
+    if method == "closed-form":
+        return clip_values(problem) if form == "v" else separable(problem)
+    rtol = DEFAULT_RTOL[method] if rtol is None else rtol
+    if method == "projected-cg":
+        return known_uniqueness(problem, solve_l2(problem, rtol=rtol, atol=atol))
+    start = solve_l2(problem.in_l2()).v
+    norm = problem.norm_of(problem.residuals(start))
+    floor = problem.norm_of(np.full_like(problem.b, problem.achieved)) if atol is None else atol
+    if norm <= floor:  # the values are achievable: nothing is left to minimise but rounding errors
+        return BoxSolution(start, norm, norm, 0, True, "projected conjugate gradients")
+    solver = {"highs": solve_lp, "interior-point": solve_interior_point, "pdhg": solve_pdhg}[method]
+    return solver(problem, start, rtol=rtol, atol=floor)
+
+
+def make_result(
+    mdp: FiniteMDP,
+    form: Form,
+    given: Array,
+    q_values: Array,
+    problem: BoxProblem,
+    solution: BoxSolution,
+    *,
+    tolerance: float,
+    policy: tuple[Array, Array] | None = None,
+    lower: float | None = None,
+) -> EvaluationPolicy:
+    """The result that a solution stands for: its lift, its residuals, and what follows from them.
+
+    Args:
+        mdp, form, given: what was asked.
+        q_values: the action values that v averages: Q, or q_V in the V form.
+        problem, solution: what was solved.
+        tolerance: the residual, relative, at which values count as achievable.
+        policy: the policy and its inverse temperatures, if they are known already.
+        lower: a lower bound on every policy's residual, if not that of the solution's own gap.
+    """
+    if policy is None:
+        v, pi, eta = _lifted(mdp, form, q_values, problem, solution)
+    else:
+        v, (pi, eta) = solution.v, policy
+    delta = problem.residuals(v)
+    residual = problem.norm_of(delta)
+    lower = _residual_lower_bound(problem, solution) if lower is None else lower
+    sup = _sup_residual(problem, mdp, form, v)
+    rho = min(sup, _sup_lower_bound(problem, mdp, form, lower, sup))
+    allowed_residual = tolerance * max(1.0, float(np.abs(given).max(initial=0.0)))
+    achievable: bool | None = None
+    if sup <= allowed_residual:
+        achievable = True
+    elif rho > allowed_residual:
+        achievable = False
+    return EvaluationPolicy(
+        mdp=mdp,
+        form=form,
+        given=given,
+        norm=problem.norm,
+        policy=pi,
+        v=v,
+        inverse_temperatures=eta,
+        residual=residual,
+        residual_lower_bound=lower,
+        sup_residual=sup,
+        objective=solution.objective,
+        gap=solution.gap,
+        achievable=achievable,
+        distance_bounds=(rho / (1.0 + mdp.gamma), sup / (1.0 - mdp.gamma)),
+        unique=solution.unique,
+        method=solution.method,
+        iterations=solution.iterations,
+        converged=solution.converged,
+        tolerance=tolerance,
+    )
+
+
+def _lifted(
+    mdp: FiniteMDP, form: Form, q: Array, problem: BoxProblem, solution: BoxSolution
+) -> tuple[Array, Array, Array]:
+    """v, its policy and inverse temperatures; where the norm does not see v, the clip of V or the uniform policy."""
+    seen = problem.constrained
+    v = np.where(seen, solution.v, problem.clip(problem.b) if form == "v" else _mean(mdp, q))
+    pi, eta = maximum_entropy_lift(q, v, mdp.allowed)
+    if form == "q" and not seen.all():
+        pi, eta = np.where(seen[:, None], pi, share(mdp.allowed)), np.where(seen, eta, 0.0)
+    return v, pi, eta
+
+
+def _mean(mdp: FiniteMDP, q: Array) -> Array:
+    count = np.maximum(mdp.allowed.sum(axis=1), 1)
+    mean: Array = np.where(mdp.allowed, q, 0.0).sum(axis=1) / count
+    return mean
+
+
+def _residual_lower_bound(problem: BoxProblem, solution: BoxSolution) -> float:
+    best = max(0.0, solution.objective - solution.gap)
+    return float(np.sqrt(2.0 * best)) if problem.norm == "l2" else best
+
+
+def _sup_residual(problem: BoxProblem, mdp: FiniteMDP, form: Form, v: Array) -> float:
+    """The largest residual over all rows that the MDP has, those of weight zero included."""
+    present = ~mdp.terminal if form == "v" else mdp.allowed.ravel()
+    delta = np.where(present, problem.gamma * problem.rows.times(v) - problem.b, 0.0)
+    return float(np.abs(delta).max(initial=0.0))
+
+
+def _sup_lower_bound(problem: BoxProblem, mdp: FiniteMDP, form: Form, lower: float, sup: float) -> float:
+    """What no policy's largest residual is below: exact where that is known, else from the bound in the norm."""
+    if form == "v":  # the clip is optimal in the sup norm too
+        return _sup_residual(problem, mdp, form, problem.clip(problem.b))
+    if problem.gamma == 0 or not (problem.hi > problem.lo)[mdp.transitions.indices].any():
+        return sup  # no policy changes any residual
+    return lower / float(problem.d.max()) if problem.norm == "linf" else lower
