@@ -166,17 +166,17 @@ class FiniteMDP:
 
 def numeric(array: Any, name: str) -> Array:
     """`array` as float64, or an `InputError` that names it."""
-    out = _array(array, name)
+    out = _array(array, name, of=" of numbers")
     if out.dtype.kind not in "fiub":
         raise InputError(f"{name} must hold real numbers, found dtype {out.dtype}")
     return out.astype(np.float64)
 
 
-def _array(array: Any, name: str) -> NDArray[Any]:
+def _array(array: Any, name: str, of: str = "") -> NDArray[Any]:
     try:
         return np.asarray(array)
     except ValueError as error:  # ragged lists
-        raise InputError(f"{name} is not an array: {error}") from None
+        raise InputError(f"{name} is not an array{of}: {error}") from None
 
 
 def _gamma(gamma: float) -> float:

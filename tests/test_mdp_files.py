@@ -339,6 +339,16 @@ def test_every_damaged_byte_is_noticed_or_does_not_matter(tmp_path: Path) -> Non
     assert len(noticed) > 0.5 * len(right) / 7
 
 
+def test_a_damaged_list_of_arrays_does_not_hide_the_optional_ones(tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    save_mdp(zoo.chain(3, slip=0.25), path)
+    right = path.read_bytes()
+    comment_length = right.rindex(b"PK\x01\x02", 0, right.index(b"terminal.npy", right.index(b"PK\x01\x02"))) + 33
+    path.write_bytes(right[:comment_length] + b"\x01" + right[comment_length + 1 :])
+    with pytest.raises(InputError, match=r"m.npz: its list of arrays is damaged"):
+        load_mdp(path)
+
+
 @pytest.mark.parametrize("name", ["m.npz", "m.json"])
 def test_every_truncated_file_is_noticed(name: str, tmp_path: Path) -> None:
     path = tmp_path / name

@@ -60,12 +60,25 @@ def read_npz(path: PathLike) -> dict[str, NDArray[Any]]:
             damaged = archive.testzip()
             if damaged is not None:
                 raise InputError(f"the array {Path(damaged).stem!r} is damaged (its checksum does not match)")
+            if len(archive.namelist()) != _entries_announced(Path(path)):
+                raise InputError("its list of arrays is damaged")
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except InputError:
         raise
     except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for a damaged or foreign file
         raise InputError(f"not a readable .npz file, or a damaged one ({error})") from None
+
+
+def _entries_announced(path: Path) -> int:
+    """How many entries the end of a zip file says it has.
+
+    Python's zipfile does not compare: one flipped bit in a length of the list can hide the entries after it.
+    """
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - 65_557))  # the end record and the longest comment after it
+        tail = file.read()
+    return int.from_bytes(tail[tail.rindex(b"PK\x05\x06") :][10:12], "little")
 
 
 def read_json(path: PathLike) -> Any:
