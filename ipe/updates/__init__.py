@@ -1,0 +1,49 @@
+r"""Policy updates from one sampled transition (s, a, r, s'), for a table of softmax logits.
+
+All of them lower the squared error of one backup,
+:math:`\delta = r + \gamma (1 - \text{terminal})\, v' - Q(s,a)`, :math:`v' = \sum_b \pi_b Q(s',b)`, the inner term of
+the paper's bound (its `eq:upper-bound-eval-policy`), by changing the logits :math:`\theta = \theta(s', \cdot)` of the
+next state's policy :math:`\pi`; Q stays as it is. They differ in how they step:
+
+=========================  ==========================================================================
+`paper_update`             gradient descent on the logits, the paper's `eq:ipe-update`
+`natural_update`           natural gradient: does not slow down next to a deterministic policy
+`kl_proximal_update`       the exact minimiser within reach of a KL penalty: nearly any step size will do
+`fenchel_update`           a second estimate of the mean error: no bias where transitions are random
+`absolute_update`          gradient descent on :math:`|\delta|`
+=========================  ==========================================================================
+
+Each is a pure function `(theta, q_next, q_sa, reward, gamma, terminal, alpha)` of arrays of NumPy, JAX or
+torch (see `ipe.entropy`): `theta` and `q_next` have shape (..., A), the rest broadcasts to (...) and may be
+traced, so that runs and settings can be batched by `jax.vmap` inside `jax.lax.scan`. The result has the
+shape and dtype of theta. At a terminal transition theta stays as it is, bit for bit.
+
+A baseline subtracted from Q(s', .) would change nothing: with a sum over all actions the update is
+invariant to it.
+"""
+
+from ipe.updates.backup import Update
+from ipe.updates.gradient import (
+    FenchelUpdate,
+    absolute_update,
+    entropy_bonus,
+    fenchel_update,
+    natural_update,
+    paper_update,
+)
+from ipe.updates.proximal import kl_proximal_update
+from ipe.updates.targets import NStepTarget, n_step_target, td_error
+
+__all__ = [
+    "FenchelUpdate",
+    "NStepTarget",
+    "Update",
+    "absolute_update",
+    "entropy_bonus",
+    "fenchel_update",
+    "kl_proximal_update",
+    "n_step_target",
+    "natural_update",
+    "paper_update",
+    "td_error",
+]

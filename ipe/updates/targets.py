@@ -1,0 +1,81 @@
+r"""Targets: the temporal-difference error of a transition, and several steps in the place of one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ipe.entropy.arrays import AnyArray, actions, broadcasts, check_range, like, namespace, per_row, sum_actions
+from ipe.updates.backup import backup
+
+
+def td_error(
+    theta: AnyArray,
+    q_next: AnyArray,
+    q_sa: AnyArray,
+    reward: AnyArray,
+    gamma: AnyArray,
+    terminal: AnyArray,
+    *,
+    allowed: AnyArray | None = None,
+) -> AnyArray:
+    r"""The expected TD error :math:`\delta = r + \gamma (1 - \text{terminal}) \sum_b \pi_b Q(s',b) - Q(s,a)`.
+
+    Args:
+        theta: logits of :math:`\pi(\cdot|s')`, shape (..., A).
+        q_next: :math:`Q(s', \cdot)`, broadcasts to (..., A).
+        q_sa: :math:`Q(s,a)`; this and the next three broadcast to (...).
+        reward: r.
+        gamma: the discount, in [0, 1].
+        terminal: whether s' is terminal.
+        allowed: boolean, broadcasts to (..., A): the actions of s'. Default: all.
+
+    Example:
+        >>> import numpy as np
+        >>> round(float(td_error(np.zeros(2), [1.0, 3.0], q_sa=0.5, reward=1.0, gamma=0.9, terminal=False)), 9)
+        2.3
+    """
+    return backup(theta, q_next, q_sa, reward, gamma, terminal, allowed).delta
+
+
+class NStepTarget(NamedTuple):
+    """What stands for reward, gamma and terminal in an update over n steps."""
+
+    reward: AnyArray
+    gamma: AnyArray
+    terminal: AnyArray
+
+
+def n_step_target(rewards: AnyArray, gamma: AnyArray, terminals: AnyArray | None = None) -> NStepTarget:
+    r"""The uncorrected n-step target :math:`\sum_{k<n} \gamma^k r_k + \gamma^n v'`, in the form that the updates take.
+
+    With s' the state after n steps: `paper_update(theta, q_next, q_sa, *n_step_target(rewards, gamma), alpha)`.
+    The actions between are the behaviour's, not the policy's; nothing corrects for that.
+
+    Args:
+        rewards: :math:`r_0, \dots, r_{n-1}`, shape (..., n).
+        gamma: the discount of one step, broadcasts to (...).
+        terminals: boolean, shape (..., n): whether step k ended the episode. Rewards after that do not count.
+
+    Returns:
+        The discounted rewards, :math:`\gamma^n`, and whether the episode ended; each of shape (...).
+
+    Example:
+        >>> import numpy as np
+        >>> n_step_target(np.array([1.0, 2.0, 4.0]), 0.5)
+        NStepTarget(reward=np.float64(3.0), gamma=np.float64(0.125), terminal=np.False_)
+        >>> n_step_target(np.array([1.0, 2.0, 4.0]), 0.5, [False, True, False]).reward
+        np.float64(2.0)
+    """
+    rewards = actions(rewards, "rewards")
+    check_range(gamma, "gamma", 0.0, 1.0)
+    gamma = per_row(rewards, gamma, "gamma")
+    ended = like(rewards, False if terminals is None else terminals)
+    broadcasts(tuple(ended.shape), tuple(rewards.shape), "terminals")
+    xp = namespace(rewards)
+    ended = ended + xp.zeros_like(rewards)
+    target, discount = xp.zeros_like(rewards[..., 0]), xp.ones_like(rewards[..., 0])
+    for k in reversed(range(rewards.shape[-1])):
+        later = xp.where(ended[..., k] != 0, 0.0, target)
+        target = rewards[..., k] + gamma * later
+        discount = discount * gamma
+    return NStepTarget(target, discount, sum_actions(ended) != 0)
