@@ -1,0 +1,172 @@
+"""What commands are given: MDPs by file or by name; values from a file, from the words themselves or from a pipe."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipe.errors import InputError
+
+if TYPE_CHECKING:  # numpy and scipy come when a command runs, not for its help
+    from ipe.checks import Form
+    from ipe.mdp import Array, FiniteMDP
+
+_VALUE_FILES = (".npy", ".npz", ".json", ".csv", ".txt")
+
+
+def read_mdp(text: str) -> FiniteMDP:
+    """The MDP that a word stands for.
+
+    Args:
+        text: the path of an .npz or .json file; or a name of the zoo, alone or with parameters,
+            `name:key=value,key=value`. A path with a slash in it is never taken for a name.
+
+    Example:
+        >>> read_mdp("river-swim:n=4,gamma=0.9")
+        FiniteMDP(4 states, 2 actions, gamma=0.9, stochastic)
+        >>> read_mdp("river-swin")
+        Traceback (most recent call last):
+        ...
+        ipe.errors.InputError: there is no file 'river-swin', and the zoo has no such MDP (did you mean ...
+    """
+    from ipe import zoo
+    from ipe.mdp_files import load_mdp
+
+    if not text:
+        raise InputError("MDP is empty")
+    name, colon, parameters = text.partition(":")
+    in_folder = os.path.basename(text) != text
+    if not in_folder and name in zoo.names():
+        return _from_zoo(name, parameters if colon else None)
+    if in_folder or Path(text).suffix.lower() in (".npz", ".json") or os.path.exists(text):
+        return load_mdp(text)
+    close = difflib.get_close_matches(name, zoo.names(), n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise InputError(f"there is no file {text!r}, and the zoo has no such MDP{hint}; `ipe zoo` lists its names")
+
+
+def _from_zoo(name: str, text: str | None) -> FiniteMDP:
+    from ipe import zoo
+
+    try:
+        return zoo.make(name, **({} if text is None else _parameters(text)))
+    except InputError as error:
+        raise error if str(error).startswith(name) else InputError(f"{name}: {error}") from None
+    except (ValueError, OverflowError) as error:  # numpy: a size that no array can have
+        raise InputError(f"{name}:{text}: {error}") from None
+
+
+def _parameters(text: str) -> dict[str, Any]:
+    """`key=value,key=value` as keywords."""
+    parameters: dict[str, Any] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (key and equals and value):
+            raise InputError(f"parameters are key=value, with commas between them; found {part!r}")
+        if key in parameters:
+            raise InputError(f"{key} is given twice")
+        parameters[key] = _parameter(value)
+    return parameters
+
+
+def _parameter(text: str) -> Any:
+    """A whole number (also as `1e5`), a number, true or false; anything else is a string."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"[+-]?\d[\d_]*(e\+?\d+)?", text, re.IGNORECASE):
+        digits, _, exponent = text.lower().partition("e")
+        if int(exponent or 0) <= 18:  # 10^18 is more than any size there is; beyond, it would be digits without end
+            return int(digits) * 10 ** int(exponent or 0)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def read_values(text: str, mdp: FiniteMDP) -> tuple[Form, Array]:
+    """The value function that a word stands for, as "v" of shape (S,) or "q" of shape (S, A).
+
+    Args:
+        text: the path of a file that `ipe.mdp_files.load_values` reads; numbers, `18,-6` for state values or
+            `16.3,17; 20,15.3` with a row per state for action values; or `-`, standard input, which holds what a
+            file would.
+        mdp: the MDP that they are values of.
+
+    Example:
+        >>> from ipe.zoo import switch_stay
+        >>> read_values("18,-6", switch_stay())
+        ('v', array([18., -6.]))
+    """
+    from ipe.checks import check_q, check_v
+
+    if text != "-" and (numbers := _numbers(text, "--values")) is not None:
+        if ";" in text:
+            return "q", check_q(mdp, numbers, "--values")
+        return "v", check_v(mdp, numbers[0], "--values")
+    return _load(text, mdp, "--values")
+
+
+def read_weights(text: str, mdp: FiniteMDP, form: Form) -> Array | None:
+    """The weights of a norm, in the same forms as the values: one per state for v, one per pair for q."""
+    from ipe.checks import check_weights
+
+    if text != "-" and (numbers := _numbers(text, "--weights")) is not None:
+        return check_weights(mdp, numbers if ";" in text else numbers[0], form, "--weights")
+    return check_weights(mdp, _load(text, mdp, "--weights")[1], form, "--weights")
+
+
+def _load(text: str, mdp: FiniteMDP, option: str) -> tuple[Form, Array]:
+    from ipe.mdp_files import load_values
+
+    if text == "-":
+        return _from_stdin(mdp, option)
+    return load_values(text, mdp)
+
+
+def _from_stdin(mdp: FiniteMDP, option: str) -> tuple[Form, Array]:
+    """Standard input as the file that its first bytes say it is."""
+    from ipe.mdp_files import load_values
+
+    try:
+        content = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    except OSError as error:
+        raise InputError(f"{option}: standard input cannot be read: {error.strerror or error}") from None
+    begins = content.lstrip()[:6]
+    suffix = ".csv"
+    for magic, kind in ((b"[", ".json"), (b"{", ".json"), (b"\x93NUMPY", ".npy"), (b"PK", ".npz")):
+        if begins.startswith(magic):
+            suffix = kind
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, f"values{suffix}")
+        Path(file).write_bytes(content)
+        try:
+            return load_values(file, mdp)
+        except InputError as error:
+            raise InputError(str(error).replace(file, f"{option} from standard input")) from None
+
+
+def _numbers(text: str, option: str) -> list[list[float]] | None:
+    """Numbers between commas, rows between semicolons; None if the word is the name of a file."""
+    if Path(text).suffix.lower() in _VALUE_FILES:
+        return None
+    rows = text.split(";")
+    if len(rows) > 1 and not rows[-1].strip():
+        del rows[-1]  # "1,2;" is one row
+    table: list[list[float]] = []
+    for row in rows:
+        table.append([])
+        for cell in row.split(","):
+            try:
+                table[-1].append(float(cell))
+            except ValueError:
+                if os.path.exists(text):
+                    return None
+                raise InputError(f"{option}: there is no file {text!r}, and {cell!r} is not a number") from None
+        if len(table[-1]) != len(table[0]):
+            raise InputError(f"{option}: row {len(table) - 1} has {len(table[-1])} numbers, row 0 has {len(table[0])}")
+    return table

@@ -1,0 +1,105 @@
+"""`ipe reproduce`: a study of the paper, from nothing to its figures, data and verdicts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from ipe.cli.parsing import Flag, WholeNumber
+from ipe.errors import InputError
+
+STUDIES = {"switch-stay": ("ipe.studies.switch_stay", "The Switch-Stay study")}
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Run a study of the paper: its figures (PNG, PDF), their data (Parquet), and a verdict on every claim.
+
+    Studies: switch-stay (Figures 2a, 2b, 3 and 4, and what goes beyond them).
+
+    examples:
+      ipe reproduce switch-stay
+      ipe reproduce switch-stay --only figure-3 --out out/figure-3
+      ipe reproduce switch-stay --runs 100 --seed 1 --out out/quick
+    """
+
+    study: Annotated[Positional[str], arg(metavar="STUDY")]
+    """Which study."""
+    only: Annotated[str | None, arg(metavar="PARTS", help_behavior_hint="(default: all)")] = None
+    """Some of its parts, separated by commas: figure-2a, figure-2b, figure-3, figure-4, updates, slip, exact,
+    river-swim, garnet."""
+    runs: Annotated[WholeNumber, arg(help_behavior_hint="(default: 1000)")] = None
+    """Runs per setting of Figure 4; the other parts use at most as many."""
+    seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
+    """The seed: the same one gives the same files."""
+    out: Annotated[str | None, arg(metavar="FOLDER", help_behavior_hint="(default: out/STUDY)")] = None
+    """Where the files go; the folder must be empty or not exist."""
+    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """Replace the study's files in a folder that holds some."""
+
+
+def run(arguments: Arguments) -> None:
+    """Run the study with a progress display, and print the table of claims."""
+    if arguments.study not in STUDIES:
+        raise InputError(f"there is no study {arguments.study!r}; the studies are {', '.join(STUDIES)}")
+    module, title = STUDIES[arguments.study]
+    out = Path(arguments.out) if arguments.out is not None else Path("out") / arguments.study
+    changes = {name: getattr(arguments, name) for name in ("runs", "seed") if getattr(arguments, name) is not None}
+    if changes.get("runs", 1) < 1:
+        raise InputError("--runs must be at least 1")
+    if changes.get("seed", 0) < 0:
+        raise InputError("--seed must be at least 0")
+    only = None if arguments.only is None else [name.strip() for name in arguments.only.split(",") if name.strip()]
+
+    from ipe.studies.run import check_output, choose_parts, run_study
+
+    check_output(out, arguments.overwrite)
+    study: Any = import_module(module)
+    parts = choose_parts(study.PARTS, only)
+    settings = study.settings_for(**changes)
+    start = time.perf_counter()
+    progress = _Progress(len(parts))
+    try:
+        claims = run_study(title, parts, settings, out, overwrite=arguments.overwrite, progress=progress)
+    finally:
+        progress.close()
+    from ipe.analysis import claims_text
+
+    print(claims_text(claims))
+    counts = ", ".join(f"{sum(c.verdict == v for c in claims)} {v}" for v in ("holds", "does not hold", "depends"))
+    print(f"\n{len(claims)} claims: {counts}.")
+    print(
+        f"Wrote figures, data and claims to {out}/ ({time.perf_counter() - start:.0f} s); "
+        "report.md shows them on one page."
+    )
+
+
+class _Progress:
+    """A line on standard error that says what is being done; one line per part where that is not a terminal."""
+
+    def __init__(self, parts: int) -> None:
+        self.parts, self.seen, self.start = parts, 0, time.perf_counter()
+        self.part = ""
+        self.live = sys.stderr.isatty()
+
+    def __call__(self, part: str, what: str, done: int, total: int) -> None:
+        if part != self.part:
+            self.part, self.seen = part, self.seen + 1
+            if not self.live:
+                print(f"[{self.seen}/{self.parts}] {part}", file=sys.stderr, flush=True)
+        if self.live:
+            spent = time.perf_counter() - self.start
+            share = (self.seen - 1 + done / total) / self.parts
+            text = f"[{self.seen}/{self.parts}] {part}: {what} ({done}/{total})   {share:4.0%}, {spent:.0f} s"
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Leave the terminal with an empty line."""
+        if self.live:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

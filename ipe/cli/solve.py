@@ -1,0 +1,164 @@
+"""`ipe solve`: the evaluation policy of a value function, from files to a table, JSON or a file."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from ipe.cli.inputs import read_mdp, read_values, read_weights
+from ipe.cli.outputs import check_out, json_text
+from ipe.cli.parsing import Flag, Number
+from ipe.errors import InputError, NotSolvedError
+
+if TYPE_CHECKING:
+    from ipe.inverse import EvaluationPolicy
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The evaluation policy of a value function: the policy whose Bellman equation the values satisfy best.
+
+    Prints that policy, the values promised and its true ones, the residual with its proof, and whether the
+    values are those of any policy.
+
+    examples:
+      ipe solve switch-stay --values 18,-6
+      ipe solve switch-stay --values "16.3,17; 20,15.3" --json
+      ipe solve garnet:n_states=1000,seed=3 --values q.npy --norm l1 --out policy.npz
+      ipe solve my-mdp.json --values v.csv --weights d.csv
+    """
+
+    mdp: Annotated[Positional[str], arg(metavar="MDP")]
+    """The MDP: a file (.npz, .json), or a name of the zoo, alone or with parameters as in
+    garnet:n_states=1000,seed=3 (`ipe zoo` lists them)."""
+    values: Annotated[str, arg(metavar="VALUES")]
+    """The values, per state or per state and action: a file (.npy, .npz, .json, .csv, .txt); numbers, 18,-6 or with
+    a row per state "16.3,17; 20,15.3"; or - for standard input."""
+    norm: Literal["l2", "l1", "linf"] = "l2"
+    """The norm of the residual that is minimised."""
+    weights: Annotated[str | None, arg(metavar="WEIGHTS", help_behavior_hint="(default: equal)")] = None
+    """The weights of the norm, in the shape of the values: a file, numbers or -, as for --values."""
+    method: Literal["auto", "closed-form", "projected-cg", "highs", "interior-point", "pdhg"] = "auto"
+    """How to solve it."""
+    rtol: Annotated[Number, arg(help_behavior_hint="(default: 1e-8; interior-point 1e-6, pdhg 1e-4)")] = None
+    """The relative gap to reach."""
+    atol: Annotated[Number, arg(help_behavior_hint="(default: what rounding allows)")] = None
+    """The absolute gap to reach."""
+    tolerance: Annotated[Number, arg(help_behavior_hint="(default: 1e-9)")] = None
+    """The largest residual, relative to the values, that counts as achievable."""
+    on_miss: Literal["raise", "flag"] = "raise"
+    """When the gap is not reached: end with exit code 3, or give what there is, flagged as not converged."""
+    json: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """Print one JSON object instead of the table; infinite numbers are the strings "inf" and "-inf"."""
+    out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write the policy to a file as well: .npz (arrays) or .json (what --json prints)."""
+    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """Replace the file at --out if there is one."""
+
+
+def run(arguments: Arguments) -> None:
+    """Solve, write the file if one is asked for, and print."""
+    from ipe.inverse import evaluation_policy
+
+    if arguments.out is not None:
+        check_out(arguments.out, arguments.overwrite)
+        _check_suffix(arguments.out)
+    if arguments.values == arguments.weights == "-":
+        raise InputError("--values and --weights cannot both be standard input")
+    mdp = read_mdp(arguments.mdp)
+    form, values = read_values(arguments.values, mdp)
+    weights = None if arguments.weights is None else read_weights(arguments.weights, mdp, form)
+    try:
+        result = evaluation_policy(
+            mdp,
+            v=values if form == "v" else None,
+            q=values if form == "q" else None,
+            norm=arguments.norm,
+            weights=weights,
+            method=arguments.method,
+            rtol=arguments.rtol,
+            atol=arguments.atol,
+            tolerance=1e-9 if arguments.tolerance is None else arguments.tolerance,
+            on_miss=arguments.on_miss,
+        )
+    except NotSolvedError as error:
+        raise NotSolvedError(_missed(error), error.result) from None
+    as_json = json_text(contents(result, arguments.mdp)) if arguments.json or _is_json(arguments.out) else ""
+    text = as_json if arguments.json else str(result)
+    if arguments.out is not None:
+        _write(result, as_json, arguments.out, arguments.overwrite)
+        text += "" if arguments.json else f"\n\nwrote {arguments.out}"
+    print(text)
+
+
+def contents(result: EvaluationPolicy, source: str) -> dict[str, Any]:
+    """A result as plain numbers, lists and strings: what `--json` prints."""
+    mdp = result.mdp
+    return {
+        "mdp": source,
+        "gamma": mdp.gamma,
+        "state_names": list(mdp.state_names) or None,
+        "action_names": list(mdp.action_names) or None,
+        "form": result.form,
+        "norm": result.norm,
+        "achievable": result.achievable,
+        "distance_bounds": list(result.distance_bounds),
+        "residual": result.residual,
+        "residual_lower_bound": result.residual_lower_bound,
+        "sup_residual": result.sup_residual,
+        "objective": result.objective,
+        "gap": result.gap,
+        "converged": result.converged,
+        "unique": result.unique,
+        "method": result.method,
+        "iterations": result.iterations,
+        "policy": result.policy.tolist(),
+        "v": result.v.tolist(),
+        "values": result.values.tolist(),
+        "inverse_temperatures": result.inverse_temperatures.tolist(),
+    }
+
+
+def _check_suffix(path: str) -> None:
+    from ipe.mdp_files.common import naming, suffix_of
+
+    with naming(f"--out {path}"):
+        suffix_of(path, (".npz", ".json"))
+
+
+def _is_json(path: str | None) -> bool:
+    return path is not None and path.lower().endswith(".json")
+
+
+def _write(result: EvaluationPolicy, as_json: str, path: str, overwrite: bool) -> None:
+    import numpy as np
+
+    from ipe.atomic import write_atomic
+
+    content = f"{as_json}\n".encode()
+    if not _is_json(path):
+        buffer = io.BytesIO()
+        np.savez(
+            buffer,
+            policy=result.policy,
+            v=result.v,
+            values=result.values,
+            inverse_temperatures=result.inverse_temperatures,
+        )
+        content = buffer.getvalue()
+    check_out(path, overwrite)  # again: the solve may have taken hours
+    write_atomic(path, lambda file: file.write(content))
+
+
+def _missed(error: NotSolvedError) -> str:
+    """The same sentence in the words of the command line."""
+    result = error.result
+    if result is None:
+        return str(error)
+    return (
+        f"{result.method} stopped after {result.iterations} iterations with a gap of {result.gap:.3g} for an "
+        f"objective of {result.objective:.6g}; ask for less (--rtol, --atol), or take what there is (--on-miss flag)"
+    )
