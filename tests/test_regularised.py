@@ -54,7 +54,7 @@ def direct_minimum(mdp: FiniteMDP, tau: float, **values: Array) -> float:
 @settings(max_examples=40)
 def test_agrees_with_a_direct_minimisation(mdp: FiniteMDP, rng: np.random.Generator, tau: float, v_form: bool) -> None:
     values = {"v": random_v(rng, mdp)} if v_form else {"q": random_q(rng, mdp)}
-    result = regularised_evaluation_policy(mdp, tau=tau, **values)
+    result = regularised_evaluation_policy(mdp, v=values.get("v"), q=values.get("q"), tau=tau)
     assert result.objective == pytest.approx(objective(mdp, result.policy, tau, **values), rel=1e-9, abs=1e-12)
     oracle = direct_minimum(mdp, tau, **values)
     assert result.objective <= oracle * (1 + 1e-6) + 1e-9

@@ -17,8 +17,8 @@ from tests.strategies import generators, mdps, random_pi, random_q
 @given(mdps(), generators())
 def test_no_policy_has_a_smaller_sampled_objective(mdp: FiniteMDP, rng: np.random.Generator) -> None:
     q = random_q(rng, mdp)
-    weights = np.where(mdp.allowed, rng.exponential(size=q.shape) * (rng.random(q.shape) < 0.8), 0.0)
-    weights = weights if weights.any() else None
+    drawn = np.where(mdp.allowed, rng.exponential(size=q.shape) * (rng.random(q.shape) < 0.8), 0.0)
+    weights = drawn if drawn.any() else None
     result = sampled_minimiser(mdp, q=q, weights=weights)
     best = sampled_objective(mdp, result.policy, q=q, weights=weights)
     for _ in range(20):

@@ -54,10 +54,11 @@ def draw_sensitivity(panels: Sequence[Panel], quantities: Sequence[str], floors:
                 ax.grid(alpha=0.25, linewidth=0.5)
                 if j == 0:
                     ax.set_ylabel(quantities[i])
-                if floors[i] is not None:
-                    ax.set_ylim(bottom=floors[i])
             axes[0, j].set_title(panel.title)
             axes[-1, j].set_xlabel(panel.axis)
+        for i, floor in enumerate(floors):
+            if floor is not None:
+                axes[i, 0].set_ylim(bottom=floor)  # once all curves are there: it fixes the other end too
         handles, labels = axes[0, 0].get_legend_handles_labels()
         below = 0.0
         if len(handles) > 1:

@@ -1,0 +1,1 @@
+"""Studies: the paper's experiments, declared as data: settings, parts (figures), and claims."""

@@ -1,0 +1,118 @@
+"""Running a study: its parts one after the other into a folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+
+from ipe.analysis import Claim, claims_markdown, claims_records
+from ipe.atomic import write_atomic
+from ipe.errors import InputError
+from ipe.figures.style import figure_bytes
+from ipe.studies.parts import Part, Progress, Table
+
+
+def choose_parts(parts: Sequence[Part], only: Sequence[str] | None) -> list[Part]:
+    """The parts of these names, in the study's order; all of them by default."""
+    known = [part.name for part in parts]
+    for name in only or ():
+        if name not in known:
+            raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(known)}")
+    return [part for part in parts if not only or part.name in only]
+
+
+def check_output(out: Path, overwrite: bool) -> None:
+    """Refuse a place that cannot be written to, or that holds something, before anything is computed."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"out: {out} is a file, not a folder")
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise InputError(f"out: {out} is not empty; give --overwrite to replace the files of this study in it")
+    parent = out.absolute().parent
+    while not parent.exists():
+        parent = parent.parent
+    if not os.access(parent, os.W_OK):
+        raise InputError(f"out: cannot write to {parent}")
+
+
+def run_study(
+    title: str,
+    parts: Sequence[Part],
+    settings: BaseModel,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    progress: Callable[[str, str, int, int], None] | None = None,
+) -> list[Claim]:
+    """Compute, draw and judge every part, and write it all to a folder.
+
+    For each part its tables (`NAME.parquet`) and its figure (`NAME.png`, `NAME.pdf`); then `report.md` (figures and
+    claims on one page), `settings.json`, `claims.md` and `claims.json`. Files are written when all is computed: a run
+    that is stopped leaves nothing.
+
+    Args:
+        title: the study's, for the report.
+        parts: what to run.
+        settings: its numbers.
+        out: the folder. It must be empty or not exist, unless `overwrite`.
+        overwrite: replace files of the same names that are in the folder already.
+        progress: called with the part, what is being done in it, how much is done and how much there is.
+
+    Returns:
+        The claims with their verdicts.
+    """
+    check_output(out, overwrite)
+    files: dict[str, bytes] = {}
+    claims: list[Claim] = []
+    page = [f"# {title}\n"]
+    for part in parts:
+        found = _run_part(part, settings, files, _for_part(part, progress))
+        claims += found
+        page += [f"## {part.title}" + (" (beyond the paper)" if part.addition else ""), ""]
+        page += [f"![{part.title}]({part.name}.png)", "", claims_markdown(found)]
+    files["report.md"] = "\n".join(page).encode()
+    files["settings.json"] = f"{settings.model_dump_json(indent=1)}\n".encode()
+    files["claims.md"] = claims_markdown(claims).encode()
+    files["claims.json"] = f"{json.dumps(claims_records(claims), indent=1, ensure_ascii=False)}\n".encode()
+    check_output(out, overwrite)  # again: the computation took a while
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_atomic(out / name, partial(_put, content))
+    return claims
+
+
+def _put(content: bytes, file: BinaryIO) -> None:
+    file.write(content)
+
+
+def _run_part(part: Part, settings: Any, files: dict[str, bytes], progress: Progress) -> Sequence[Claim]:
+    tables = part.compute(settings, progress)
+    progress("drawing", 1, 1)
+    files.update({f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()})
+    figure = part.draw(settings, tables)
+    files.update({f"{part.name}{suffix}": figure_bytes(figure, suffix) for suffix in (".png", ".pdf")})
+    return part.judge(settings, tables)
+
+
+def _for_part(part: Part, progress: Callable[[str, str, int, int], None] | None) -> Progress:
+    def report(what: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress(part.name, what, done, total)
+
+    return report
+
+
+def parquet_bytes(table: Table) -> bytes:
+    """A table as the content of a Parquet file with page checksums: the same table gives the same bytes."""
+    buffer = io.BytesIO()
+    columns = {name: pa.array(column) for name, column in table.items()}
+    pq.write_table(pa.table(columns), buffer, compression="zstd", write_page_checksum=True)
+    return buffer.getvalue()

@@ -1,0 +1,106 @@
+"""The Switch-Stay study, declared: what is run, with which numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Behaviour(_Frozen):
+    """A behaviour with fixed hyperparameters, and how figures call it."""
+
+    name: str
+    label: str
+    options: dict[str, float] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Its hyperparameters and its policy update, for `simulate`."""
+        return {"update": update_of(self.name), **self.options}
+
+
+class Sweep(_Frozen):
+    """A behaviour over a grid of one hyperparameter."""
+
+    name: str
+    label: str
+    parameter: str
+    axis: str
+    grid: tuple[float, ...]
+    logarithmic: bool = True
+    addition: bool = False
+    options: dict[str, float] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Its hyperparameters and its policy update, for `simulate`."""
+        return {"update": update_of(self.name), **self.options}
+
+
+def update_of(behaviour: str) -> str:
+    """The paper's update for behaviours that look at the learned policy, none for the others."""
+    return "paper" if behaviour in ("ipe", "epsilon-ipe") else "none"
+
+
+def _decades(low: int, high: int) -> tuple[float, ...]:
+    """1, 2, 5 times the powers of ten from 10^low up, and 10^high."""
+    return (*(m * 10.0**k for k in range(low, high) for m in (1, 2, 5)), 10.0**high)
+
+
+class SwitchStaySettings(_Frozen):
+    """All numbers of the study; the defaults are the paper's where it gives them."""
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    runs: Count = 1000
+    """Runs per setting in Figure 4."""
+    steps: Count = 500
+    trajectory_runs: Count = 200
+    """Runs behind the claims on Figure 2; the run drawn is the one of median reward."""
+    extra_runs: Count = 200
+    """Runs per setting in what goes beyond the paper."""
+    gamma: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    alpha_q: float = 0.5
+    table_size: Count = 101
+    """Entries of the lookup table for epsilon, whose steps the paper's Figure 2b shows."""
+
+    trajectories: tuple[Behaviour, ...] = (
+        Behaviour(name="epsilon-greedy", label="ε-greedy, ε = 0.1", options={"epsilon": 0.1}),
+        Behaviour(
+            name="linear", label="ε annealed over 100 steps", options={"anneal_steps": 100.0, "final_epsilon": 0.1}
+        ),
+        Behaviour(name="ipe", label="IPE", options={"alpha_pi": 0.05}),
+        Behaviour(name="epsilon-ipe", label="ε-IPE", options={"alpha_pi": 0.05}),
+    )
+    sweeps: tuple[Sweep, ...] = (
+        Sweep(
+            name="epsilon-greedy", label="ε-greedy", parameter="epsilon", axis="ε", logarithmic=False,
+            grid=(0.01, 0.05, *(k / 10 for k in range(1, 11))),
+        ),
+        Sweep(
+            name="linear", label="annealed ε-greedy", parameter="anneal_steps", axis="annealing steps",
+            logarithmic=False, grid=(1.0, 25.0, *(50.0 * k for k in range(1, 11))), options={"final_epsilon": 0.1},
+        ),
+        Sweep(name="ipe", label="IPE", parameter="alpha_pi", axis="policy step size", grid=_decades(-3, 0)),
+        Sweep(name="epsilon-ipe", label="ε-IPE", parameter="alpha_pi", axis="policy step size", grid=_decades(-3, 0)),
+        Sweep(
+            name="boltzmann", label="Boltzmann", parameter="temperature", axis="temperature",
+            grid=_decades(-2, 2), addition=True,
+        ),
+        Sweep(
+            name="conservative", label="conservative (CPI)", parameter="rate", axis="mixture rate",
+            grid=_decades(-3, 0), addition=True,
+        ),
+    )  # fmt: skip
+    update_grid: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 7))
+    """Policy step sizes of the update variants: six orders of magnitude."""
+    slip: Annotated[float, Field(ge=0, le=1)] = 0.1
+    slip_steps: Count = 5000
+    other_steps: Count = 2000
+    """Steps on river-swim and on the Garnet MDP."""
