@@ -10,7 +10,8 @@ ARGS ?=
 
 PY := .venv/bin/python
 # At most eight test processes: beyond that, starting them costs more than they save.
-PYTEST := $(PY) -m pytest -q -n $(WORKERS) --maxprocesses 8
+# A file stays in one process: its compiled programs and its fixtures serve all of its tests.
+PYTEST := $(PY) -m pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
 
 # Modules loaded on a cluster often set these; the locked environment must not see what they add.
 unexport PYTHONPATH PYTHONHOME
@@ -24,8 +25,8 @@ help:  ## this list
 setup:  ## .venv with the versions of constraints.txt (only if something changed)
 	@$(PYTHON) scripts/setup_venv.py
 
-demo: setup  ## the main job; writes to out/demo
-	$(PY) examples/demo.py --out out/demo $(ARGS)
+demo: setup  ## the main job: the paper's Switch-Stay study; writes to out/switch-stay
+	$(PY) -m ipe reproduce switch-stay --out out/switch-stay --overwrite $(ARGS)
 
 # One process per core already: a pool of BLAS threads in each would only make them wait for one another.
 test test-all coverage: export OPENBLAS_NUM_THREADS = 1

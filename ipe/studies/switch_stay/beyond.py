@@ -17,7 +17,11 @@ from ipe.studies.switch_stay.settings import SwitchStaySettings
 from ipe.tabular import simulate
 from ipe.zoo import garnet, river_swim, switch_stay
 
-UPDATES = ("paper", "natural", "kl-proximal", "absolute", "fenchel")
+UPDATES: dict[str, dict[str, Any]] = {
+    **{name: {"update": name} for name in ("paper", "natural", "kl-proximal", "absolute", "fenchel")},
+    "entropy bonus": {"update": "paper", "tau": 0.1},
+}
+"""The variants of the policy update by name, with their arguments."""
 OURS = ("ipe", "epsilon-ipe")
 CHECKPOINTS = 50
 
@@ -34,8 +38,8 @@ def compute_updates(settings: SwitchStaySettings, progress: Progress) -> Tables:
     for k, (behaviour, update) in enumerate(cases):
         progress(f"{behaviour}, {update}", k, len(cases))
         result = simulate(
-            mdp, behaviour, update=update, sweep={"alpha_pi": grid}, steps=settings.steps, runs=settings.extra_runs,
-            seed=settings.seed, alpha_q=settings.alpha_q,
+            mdp, behaviour, sweep={"alpha_pi": grid}, steps=settings.steps, runs=settings.extra_runs,
+            seed=settings.seed, alpha_q=settings.alpha_q, **UPDATES[update],
         )  # fmt: skip
         count = settings.extra_runs
         rows.append(
@@ -63,8 +67,8 @@ def judge_updates(settings: SwitchStaySettings, tables: Tables) -> Sequence[Clai
         spread[update] = float(np.ptp(mean[wide]))
     return [
         Claim(
-            "proximal-update-is-flat", "updates",
-            "The KL-proximal update hardly depends on its step size from .01 to 1000.",
+            "proximal-update-is-flattest", "updates",
+            "Of all updates, the KL-proximal one depends least on its step size, from .01 to 1000.",
             verdict(spread["kl-proximal"] == min(spread.values())),
             "Spread of mean reward of ε-IPE over those step sizes: "
             + ", ".join(f"{update} {value:.2f}" for update, value in spread.items()) + ".",
@@ -163,7 +167,7 @@ def judge_exact(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]
         Claim(
             "learned-policy-lags", "exact",
             "The learned policy's Bellman error is above that of the exact evaluation policy of the same values.",
-            verdict(bool((table["learned"] >= table["exact"] - 1e-9).all()), learned > 2 * exact),
+            verdict(bool((table["learned"] >= table["exact"] - 1e-9).all())),
             f"In the second half of the runs the median error is {learned:.3g} learned, {exact:.3g} exact (l2 norm).",
             {"learned": learned, "exact": exact},
             addition=True,

@@ -18,6 +18,7 @@ from ipe.studies.switch_stay.settings import SwitchStaySettings
 from ipe.zoo import switch_stay
 
 REWARD, RMSE = "average reward", "final RMSE"
+ROWS = (f"{REWARD}\n(mean ± standard error)", f"{RMSE}\n(mean ± standard error)")
 
 
 def figure_2a(settings: SwitchStaySettings, tables: Tables) -> Figure:
@@ -60,7 +61,7 @@ def sensitivity(name: str) -> Any:
             ]
             title = sweep.label + (" (added)" if sweep.addition else "")
             panels.append(Panel(title, sweep.axis, sweep.logarithmic, curves))
-        return draw_sensitivity(panels, (REWARD, RMSE), (None, 0.0))
+        return draw_sensitivity(panels, ROWS, (None, 0.0))
 
     return draw
 
@@ -79,7 +80,7 @@ def updates(settings: SwitchStaySettings, tables: Tables) -> Figure:
                 error = np.array([part.std(ddof=1) / np.sqrt(part.size) if part.size > 1 else 0.0 for part in x])
                 curves.append(Curve(update, grid, mean, error))
         panels.append(Panel(title, "policy step size", True, quantities))
-    figure = draw_sensitivity(panels, (REWARD, RMSE), (None, 0.0))
+    figure = draw_sensitivity(panels, ROWS, (None, 0.0))
     figure.set_size_inches(7.2, 4.8)
     return figure
 
@@ -88,7 +89,7 @@ def slip(settings: SwitchStaySettings, tables: Tables) -> Figure:
     """The distribution of average reward over runs, with and without Fenchel's estimate."""
     table = tables["slip"]
     with style():
-        figure = new_figure(4.6, 2.8)
+        figure = new_figure(6.6, 2.8)
         ax = figure.subplots()
         for k, behaviour in enumerate(OURS):
             for j, update in enumerate(("paper", "fenchel")):
@@ -100,7 +101,7 @@ def slip(settings: SwitchStaySettings, tables: Tables) -> Figure:
                 ax.step(x, share, color=CYCLE[k], linestyle=("--", "-")[j], label=label, where="post")
         title = f"Slippery Switch-Stay (slip {settings.slip:g}), {settings.slip_steps} steps"
         ax.set(xlabel=REWARD, ylabel="share of runs at or below", title=title, ylim=(0, 1))
-        ax.legend(loc="upper left")
+        ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0))
         figure.tight_layout()
     return figure
 

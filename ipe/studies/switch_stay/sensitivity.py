@@ -10,6 +10,7 @@ import numpy as np
 from ipe.analysis import Claim, verdict
 from ipe.mdp import Array, FiniteMDP
 from ipe.studies.parts import Progress, Table, Tables
+from ipe.studies.switch_stay.reference import judge_reference
 from ipe.studies.switch_stay.settings import Sweep, SwitchStaySettings
 from ipe.tabular import simulate
 from ipe.zoo import switch_stay
@@ -167,6 +168,7 @@ def judge(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]:
             f"{chatter['boltzmann']:.2f} times on average over temperatures and runs (IPE: {chatter['ipe']:.2f}).",
             {f"late_switches/{k}": v for k, v in chatter.items()},
         ),
+        *judge_reference(grids, settings.runs, settings.steps),
     ]  # fmt: skip
 
 

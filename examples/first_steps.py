@@ -1,4 +1,4 @@
-"""What the library does today, in half a minute: `make demo` runs it.
+"""Exact inverse policy evaluation in half a minute.
 
 1. The paper's Switch-Stay MDP, and a value function that no policy has: its evaluation policy.
 2. The paper's value map (Figure 3): where 195 value functions lead, by their evaluation policy and by greedy.
@@ -22,7 +22,7 @@ from ipe.polytope import paper_grid, value_map, value_polytope
 def main() -> None:
     """Run the three parts and say what was written where."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for the figures")
+    parser.add_argument("--out", type=Path, default=Path("out/first-steps"), help="folder for the figures")
     parser.add_argument("--states", type=int, default=100_000, help="size of the random MDP")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
