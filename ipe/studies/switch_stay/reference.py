@@ -49,15 +49,14 @@ REFERENCE: dict[str, dict[float, Reference]] = {
 """By behaviour and by the value of its hyperparameter."""
 
 SLACK = 0.14
-"""Standard deviations by which a mean of 1000 runs may differ from the reference: 4 standard errors of both together."""
+"""Standard deviations by which a mean of 1000 runs may differ from the reference: four of its standard errors."""
 LEAST = 0.005
 """What the reference's last digit leaves open."""
 
 
 def off_by(mean: float, reference: float, sd: float, runs: int) -> float:
     """How far a mean is from its reference, as a share of what is allowed for so many runs."""
-    allowed = max(SLACK * sd * max(1.0, np.sqrt(1000 / runs)), LEAST)
-    return abs(mean - reference) / allowed
+    return abs(mean - reference) / max(SLACK * sd * max(1.0, float(np.sqrt(1000 / runs))), LEAST)
 
 
 def judge_reference(grids: Mapping[str, tuple[Array, Array, Array]], runs: int, steps: int) -> list[Claim]:
