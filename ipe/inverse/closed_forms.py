@@ -21,9 +21,8 @@ def clip_values(problem: BoxProblem) -> BoxSolution:
     v = problem.clip(problem.b)
     delta = problem.residuals(v)
     norm = problem.norm_of(delta)
-    room = problem.hi > problem.lo
-    slack = problem.d * np.abs(delta) < norm if problem.norm == "linf" else problem.d == 0
-    unique = not bool((room & slack).any())
+    slack = problem.d * np.abs(delta) < (1.0 - 1e-12) * norm
+    unique = problem.norm != "linf" or not bool((problem.free & slack).any())
     return BoxSolution(v, _objective(problem, norm), 0.0, 0, True, "closed form", unique)
 
 

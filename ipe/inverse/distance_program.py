@@ -1,182 +1,139 @@
 r"""The nearest achievable values as a mixed-integer linear program.
 
-U is the value function of some policy iff in every state that is not terminal there are actions a, b with
-:math:`q_U(s,a) \ge U(s) \ge q_U(s,b)`: a union of polyhedra, one per choice of a and b, which binary variables
-make.
+U is the value function of some policy iff in every state that is not terminal there are actions a and b with
+:math:`q_U(s,a) \ge U(s) \ge q_U(s,b)`. That is a union of polyhedra, one per choice of all a and b:
 
 .. math::
-    \min_{U, z, w, \tau} \tau \quad \text{subject to} \quad
-    & |V - U| \le \tau \quad (\text{or } |Q - q_U| \le \tau) \\
-    & q_U(s,a) - U(s) \ge \underline D_{sa} (1 - z_{sa}), \quad \textstyle\sum_a z_{sa} = 1, \\
-    & q_U(s,b) - U(s) \le \overline D_{sb} (1 - w_{sb}), \quad \textstyle\sum_b w_{sb} = 1,
-      \quad z_{sa} + w_{sa} \le 1 .
+    \min_{U, \tau, z, w} \; \tau \quad \text{subject to} \quad
+    & |V - U| \le \tau \quad (\text{or } |Q - q_U| \le \tau), \\
+    & q_U(s,a) - U(s) \ge \underline D_{sa} (1 - z_{sa}), \qquad \textstyle\sum_a z_{sa} = 1, \\
+    & q_U(s,b) - U(s) \le \overline D_{sb} (1 - w_{sb}), \qquad \textstyle\sum_b w_{sb} = 1,
+      \qquad z_{sa} + w_{sa} \le 1,
 
-:math:`\underline D` and :math:`\overline D` bound :math:`q_U - U` over a box for U. The program is written around an
-achievable U that is known, in units of its distance, so that the solver's absolute tolerances are relative to what is
-minimised and these bounds are small numbers; a state for which the box settles the matter gets no binaries.
+with binary z, w and bounds :math:`\underline D \le q_U - U \le \overline D` over a box for U. (In a state with more
+than one action a and b can be chosen different: any other action c has :math:`q_U(s,c)` above U(s) or below.)
+
+It is written in the units of a `Frame`. A state for which the box settles that there is an a, or a b, gets no binaries
+for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from time import monotonic
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import LinearConstraint, milp
 
-from ipe.checks import Form
-from ipe.mdp import Array, FiniteMDP, Mask
-from ipe.planning.operators import action_bounds, backup
+from ipe.inverse.distance_frame import SLACK, Frame, Ranges, ranges
+from ipe.mdp import Array, FiniteMDP, Indices, Mask
 
-SLACK = 1e-6
-"""By how much the box is widened, in units of the known distance: it must not cut off what rounding moved."""
-SWEEPS = 200
-POLISH = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
-    r"""The program in :math:`x = (U - c) / h`, :math:`c` an achievable U and :math:`h` its distance.
-
-    The columns are x (a state each), :math:`\tau`, then the binaries. `rows` holds for every choice, `up` and `down`
-    are the rows :math:`(q_U - U)(s,a) / h` of the pairs with a binary z or w, and of those that need none
-    because no other action of the state can serve.
-    """
-
-    centre: Array
-    unit: float
-    low: Array
-    high: Array
-    fit: sparse.csr_array
-    offset: Array
-    gain: sparse.csr_array
-    gain_offset: Array
-    gain_low: Array
-    gain_high: Array
-    up: Mask
-    down: Mask
+TOLERANCE = 1e-6
+"""HiGHS's tolerance, in units of h; taken off its lower bound."""
+SOLVER_ERROR = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the solver found: values U (None if nothing) and a lower bound on the distance."""
+    """What branch and bound found: x (None if nothing), and a lower bound on the distance in units of h."""
 
-    values: Array | None
+    x: Array | None
     lower_bound: float
     nodes: int
-    finished: bool
 
 
-def build(mdp: FiniteMDP, form: Form, given: Array, box: tuple[Array, Array], centre: Array, unit: float) -> Program:
-    r"""The program for values at most `unit` away from an achievable function, `centre`.
+def branch_and_bound(maps: Frame, box: tuple[Array, Array], floor: float, time_limit: float) -> Outcome:
+    """The nearest achievable U, among those at most as far as the centre.
 
     Args:
-        mdp: the MDP.
-        form: "v" or "q", what is given.
-        given: the values, checked.
-        box: bounds on every achievable U: the least and the optimal values of the MDP.
-        centre: an achievable U.
-        unit: its distance from the given values.
+        maps: the frame around an achievable centre.
+        box: bounds on every achievable U of the MDP.
+        floor: a lower bound on the distance, in units of h.
+        time_limit: in seconds.
     """
-    live = ~mdp.terminal
-    pairs = mdp.allowed.ravel()
-    low, high, q_low, q_high = _tighten(mdp, form, given, box, unit * (1 + SLACK))
-    low, high = (low - centre) / unit - SLACK, (high - centre) / unit + SLACK
-    seen = live if form == "v" else np.asarray(mdp.transitions.sum(axis=0)).ravel() > 0
-    seen = seen & live
-    low, high = np.where(seen, np.minimum(low, 0.0), 0.0), np.where(seen, np.maximum(high, 0.0), 0.0)
-    q_centre = backup(mdp, centre)
-    own = sparse.csr_array(
-        (np.ones(pairs.size), np.repeat(np.arange(mdp.n_states), mdp.n_actions), np.arange(pairs.size + 1)),
-        shape=mdp.transitions.shape,
-    )
-    gain = sparse.csr_array(mdp.gamma * mdp.transitions - own)
-    gain_offset = (q_centre - centre[:, None]).ravel() / unit
-    positive, negative = gain.maximum(0), gain.minimum(0)
-    gain_low = gain_offset + positive @ low + negative @ high
-    gain_high = gain_offset + positive @ high + negative @ low
-    gain_low = np.maximum(gain_low, ((q_low - centre[:, None]) / unit - high[:, None]).ravel() - SLACK)
-    gain_high = np.minimum(gain_high, ((q_high - centre[:, None]) / unit - low[:, None]).ravel() + SLACK)
-    choices = (mdp.allowed & seen[:, None])
-    up, down = _choices(choices, gain_low, gain_high), _choices(choices, -gain_high, -gain_low)
-    if form == "v":
-        fit, offset = sparse.eye_array(mdp.n_states, format="csr")[live], (centre - given)[live] / unit
-    else:
-        fit, offset = mdp.gamma * mdp.transitions[pairs], (q_centre - given).ravel()[pairs] / unit
-    return Program(
-        centre, unit, low, high, sparse.csr_array(fit), offset, gain, gain_offset, gain_low, gain_high, up, down
-    )
-
-
-def _tighten(
-    mdp: FiniteMDP, form: Form, given: Array, box: tuple[Array, Array], reach: float
-) -> tuple[Array, Array, Array, Array]:
-    r"""Bounds on the achievable U within `reach` of the given values, and on :math:`q_U`.
-
-    Sweeps of :math:`U \le \max_a q_U`, :math:`U \ge \min_a q_U`, each with what the given values allow.
-    """
-    low, high = box
-    if form == "v":
-        low, high = np.maximum(low, given - reach), np.minimum(high, given + reach)
-    for _ in range(SWEEPS):
-        q_low, q_high = backup(mdp, low), backup(mdp, high)
-        if form == "q":
-            q_low, q_high = np.maximum(q_low, given - reach), np.minimum(q_high, given + reach)
-        next_low = np.maximum(low, action_bounds(mdp, q_low)[0])
-        next_high = np.minimum(high, action_bounds(mdp, q_high)[1])
-        moved = max(float((next_low - low).max()), float((high - next_high).max()))
-        low, high = next_low, next_high
-        if moved <= SLACK * reach:
+    deadline = monotonic() + time_limit
+    within = ranges(maps, box)
+    allowed = maps.mdp.allowed & maps.seen[:, None]
+    up = _candidates(allowed, within.gain_low, within.gain_high)
+    down = _candidates(allowed, -within.gain_high, -within.gain_low)
+    n, binaries = len(within.low), len(up) + len(down)
+    low = np.concatenate([within.low, [floor], np.zeros(binaries)])
+    high = np.concatenate([within.high, [1.0 + SLACK], np.ones(binaries)])
+    matrix, lower, upper = _constraints(maps, up, down, within)
+    # HiGHS takes no point to start from here, but its heuristics favour 0, and without a point it returns no bound. So
+    # tau and the binaries that are 1 at the centre are replaced by what they lack to 1: then 0 is the centre.
+    flipped = np.concatenate([np.zeros(n, dtype=bool), [True], _first(maps, up, 1.0), _first(maps, down, -1.0)])
+    sign = np.where(flipped, -1.0, 1.0)
+    shift = matrix @ flipped.astype(float)
+    program = {
+        "c": np.where(np.arange(len(low)) == n, -1.0, 0.0),
+        "integrality": np.repeat([0, 1], [n + 1, binaries]),
+        "bounds": (np.where(flipped, 1.0 - high, low), np.where(flipped, 1.0 - low, high)),
+        "constraints": LinearConstraint(matrix @ sparse.diags_array(sign), lower - shift, upper - shift),
+    }
+    for presolve in (True, False):  # now and then HiGHS rejects the point that its own presolve led to
+        limit = max(deadline - monotonic(), 0.0)
+        options = {"time_limit": limit, "mip_rel_gap": 0.1 * TOLERANCE, "presolve": presolve}
+        result = milp(**program, options=options)
+        if result.status != SOLVER_ERROR:
             break
-    return low, high, q_low, q_high
+    bound = result.mip_dual_bound
+    if bound is None:  # nothing found; or no binaries, and it was a linear program
+        bound = result.fun if result.status == 0 else -np.inf
+    x = None if result.x is None else np.asarray(result.x[:n])
+    return Outcome(x, max(floor, 1.0 + float(bound) - TOLERANCE), int(result.mip_node_count or 0))
 
 
-def _choices(allowed: Mask, low: Array, high: Array) -> Mask:
-    r"""The pairs that may serve as the action with :math:`q_U(s,a) \ge U(s)`; none where one always does."""
-    settled = (allowed & (low.reshape(allowed.shape) >= 0)).any(axis=1)
-    possible = allowed & (high.reshape(allowed.shape) >= 0) & ~settled[:, None]
-    return possible
+def _first(maps: Frame, pairs: Indices, sign: float) -> Mask:
+    """Which of the pairs is, at the centre, the best of its state (sign 1) or the worst (sign -1)."""
+    gains = np.full(maps.mdp.allowed.size, -np.inf)
+    gains[pairs] = sign * maps.gain_offset[pairs]
+    chosen = np.zeros(maps.mdp.allowed.size, dtype=bool)
+    states = np.unique(pairs // maps.mdp.n_actions)
+    chosen[states * maps.mdp.n_actions + gains.reshape(maps.mdp.allowed.shape)[states].argmax(axis=1)] = True
+    return chosen[pairs]
 
 
-def solve(program: Program, floor: float, time_limit: float) -> Outcome:
-    up, down = np.flatnonzero(program.up), np.flatnonzero(program.down)
-    n, n_actions = len(program.low), program.up.shape[1]
-    nz, nw = len(up), len(down)
-    minus = sparse.csr_array(-np.ones((len(program.offset), 1)))
-    def block(x=None, t=None, z=None, w=None, rows=0):
-        parts = []
-        for part, width in ((x, n), (t, 1), (z, nz), (w, nw)):
-            parts.append(sparse.csr_array((rows, width)) if part is None else part)
-        return sparse.hstack(parts, format="csr")
-    m = len(program.offset)
-    cons = [
-        LinearConstraint(block(program.fit, minus, rows=m), -np.inf, -program.offset),
-        LinearConstraint(block(-program.fit, minus, rows=m), -np.inf, program.offset),
-    ]
-    if nz:
-        cons.append(LinearConstraint(
-            block(program.gain[up], None, sparse.diags_array(program.gain_low[up]), rows=nz),
-            (program.gain_low - program.gain_offset)[up], np.inf))
-        sums = sparse.csr_array((np.ones(nz), (up // n_actions, np.arange(nz))), shape=(n, nz))
-        has = np.unique(up // n_actions)
-        cons.append(LinearConstraint(block(None, None, sums[has], rows=len(has)), 1, 1))
-    if nw:
-        cons.append(LinearConstraint(
-            block(program.gain[down], None, None, sparse.diags_array(program.gain_high[down]), rows=nw),
-            -np.inf, (program.gain_high - program.gain_offset)[down]))
-        sums = sparse.csr_array((np.ones(nw), (down // n_actions, np.arange(nw))), shape=(n, nw))
-        has = np.unique(down // n_actions)
-        cons.append(LinearConstraint(block(None, None, None, sums[has], rows=len(has)), 1, 1))
-    both = np.intersect1d(up, down)
-    if both.size:
-        zz = sparse.csr_array((np.ones(both.size), (np.arange(both.size), np.searchsorted(up, both))), shape=(both.size, nz))
-        ww = sparse.csr_array((np.ones(both.size), (np.arange(both.size), np.searchsorted(down, both))), shape=(both.size, nw))
-        count = np.bincount(np.concatenate([up,down])//n_actions)
-        cons.append(LinearConstraint(block(None, None, zz, ww, rows=both.size), -np.inf, 1))
-    cost = np.zeros(n + 1 + nz + nw); cost[n] = 1
-    bounds = Bounds(np.concatenate([program.low, [floor / program.unit], np.zeros(nz + nw)]),
-                    np.concatenate([program.high, [1 + SLACK], np.ones(nz + nw)]))
-    res = milp(cost, integrality=np.r_[np.zeros(n + 1), np.ones(nz + nw)], bounds=bounds, constraints=cons,
-               options={"time_limit": time_limit, "mip_rel_gap": 1e-7})
-    return res, up, down
+def _candidates(allowed: Mask, low: Array, high: Array) -> Indices:
+    """The pairs whose gain may be what a state needs, not negative; none of a state where one always is."""
+    always, possible = allowed & (low.reshape(allowed.shape) >= 0), allowed & (high.reshape(allowed.shape) >= 0)
+    return np.flatnonzero(possible & ~always.any(axis=1, keepdims=True))
+
+
+def _constraints(maps: Frame, up: Indices, down: Indices, within: Ranges) -> tuple[sparse.csr_array, Array, Array]:
+    """The rows over the columns (x, tau, z of the pairs `up`, w of the pairs `down`)."""
+    gain_low, gain_high = np.minimum(within.gain_low, -SLACK)[up], np.maximum(within.gain_high, SLACK)[down]
+    tau = sparse.csr_array(np.full((len(maps.offset), 1), -1.0))
+    shared = np.intersect1d(up, down)
+    shared = shared[maps.mdp.allowed.sum(axis=1)[shared // maps.mdp.n_actions] > 1]
+    blocks = (
+        ({0: maps.fit, 1: tau}, -np.inf, -maps.offset),
+        ({0: -maps.fit, 1: tau}, -np.inf, maps.offset),
+        ({0: maps.gain[up], 2: sparse.diags_array(gain_low)}, gain_low - maps.gain_offset[up], np.inf),
+        ({0: maps.gain[down], 3: sparse.diags_array(gain_high)}, -np.inf, gain_high - maps.gain_offset[down]),
+        ({2: _per_state(maps.mdp, up)}, 1.0, 1.0),
+        ({3: _per_state(maps.mdp, down)}, 1.0, 1.0),
+        ({2: _picks(up, shared), 3: _picks(down, shared)}, -np.inf, 1.0),
+    )
+    widths = len(maps.centre), 1, len(up), len(down)
+    rows, lower, upper = [], [], []
+    for parts, low, high in blocks:
+        height = next(iter(parts.values())).shape[0]
+        row = [parts.get(i, sparse.csr_array((height, width))) for i, width in enumerate(widths)]
+        rows.append(sparse.hstack(row))
+        lower.append(np.broadcast_to(low, height))
+        upper.append(np.broadcast_to(high, height))
+    return sparse.vstack(rows, format="csr"), np.concatenate(lower), np.concatenate(upper)
+
+
+def _per_state(mdp: FiniteMDP, pairs: Indices) -> sparse.csr_array:
+    """A row per state that has some of the pairs, with a one at each of its own."""
+    states, rows = np.unique(pairs // mdp.n_actions, return_inverse=True)
+    return sparse.csr_array((np.ones(len(pairs)), (rows, np.arange(len(pairs)))), shape=(len(states), len(pairs)))
+
+
+def _picks(pairs: Indices, some: Indices) -> sparse.csr_array:
+    """A row per pair of `some` with a one at its place in `pairs`."""
+    places = np.arange(len(some)), np.searchsorted(pairs, some)
+    return sparse.csr_array((np.ones(len(some)), places), shape=(len(some), len(pairs)))

@@ -45,6 +45,10 @@ def project_dual(problem: BoxProblem, y: Array) -> Array:
     sums = np.cumsum((inverse * size)[order])
     squares = np.cumsum((inverse * inverse)[order])
     thresholds = (sums - 1.0) / squares
-    active = int(np.nonzero((problem.d * size)[order] > thresholds)[0][-1])
-    shrunk = np.maximum(size - thresholds[active] * inverse, 0.0)
+    active = np.flatnonzero((problem.d * size)[order] > thresholds)
+    if not active.size:  # y is so large that the ball is a point beside it: a corner is nearest
+        shrunk = np.zeros_like(y)
+        shrunk[order[0]] = problem.d[order[0]]
+    else:
+        shrunk = np.maximum(size - thresholds[active[-1]] * inverse, 0.0)
     return np.where(rows, np.sign(y) * shrunk, 0.0)

@@ -125,7 +125,7 @@ class _State:
         direction = self._newton()
         targets = tuple(-x * z for x, z in zip(p.slacks(), p.multipliers(), strict=True))
         _, _, change = direction(targets)
-        primal, dual = _longest(p.slacks(), change.slacks()), _longest(p.multipliers(), change.multipliers())
+        primal, dual = longest_step(p.slacks(), change.slacks()), longest_step(p.multipliers(), change.multipliers())
         ahead = sum(
             float(np.dot(x + primal * dx, z + dual * dz))
             for x, dx, z, dz in zip(p.slacks(), change.slacks(), p.multipliers(), change.multipliers(), strict=True)
@@ -136,8 +136,8 @@ class _State:
             for target, dx, dz in zip(targets, change.slacks(), change.multipliers(), strict=True)
         )
         dx, dt, change = direction(targets)
-        primal = min(1.0, 0.995 * _longest(p.slacks(), change.slacks()))
-        dual = min(1.0, 0.995 * _longest(p.multipliers(), change.multipliers()))
+        primal = min(1.0, 0.995 * longest_step(p.slacks(), change.slacks()))
+        dual = min(1.0, 0.995 * longest_step(p.multipliers(), change.multipliers()))
         self.stalled = max(primal, dual) < 1e-8
         self.x = self.x + primal * dx
         self.t += primal * dt
@@ -244,11 +244,12 @@ def _conjugate_gradients(product: Callable[[Array], Array], diagonal: Array, rhs
     return None
 
 
-def _longest(values: tuple[Array, ...], changes: tuple[Array, ...]) -> float:
+def longest_step(values: tuple[Array, ...], changes: tuple[Array, ...]) -> float:
     """The longest step, at most 1, that keeps every value from turning negative."""
     step = 1.0
     for value, change in zip(values, changes, strict=True):
         falling = change < 0
         if falling.any():
-            step = min(step, float((-value[falling] / change[falling]).min()))
+            with np.errstate(over="ignore"):  # a change so small that it allows any step
+                step = min(step, float((-value[falling] / change[falling]).min()))
     return step

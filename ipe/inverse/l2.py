@@ -55,16 +55,16 @@ def solve_l2(
         problem: the box problem, with weights d that sum to one.
         rtol: the gap wanted, relative to the objective.
         atol: the gap wanted, absolute. By default an objective that means a sup-norm residual of
-            1e-11 of the problem's scale; and, where rounding stops the iteration, the size of the
+            `problem.achieved`; and, where rounding stops the iteration, the size of the
             rounding errors in the gap.
         max_iterations: products with :math:`P^\top W P` allowed.
 
     Returns:
         The solution; `converged` says whether the gap was reached.
     """
-    floor = 0.5 * problem.d[problem.d > 0].min() * problem.achieved**2 if atol is None else atol
+    floor = problem.objective_floor if atol is None else atol
     diagonal = problem.gamma**2 * problem.rows.squared_transposed_times(problem.d)
-    preconditioner = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+    preconditioner = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > np.finfo(float).tiny)
     v = _first_guess(problem)
     point = best = _evaluate(problem, v, problem.residuals(v))
     best_gap, products, idle = _gap(problem, point), 0, 0
@@ -83,8 +83,7 @@ def solve_l2(
     objective, gap = certificate(problem, best.v) if idle or products >= max_iterations else (best.f, best_gap)
     target = max(rtol * objective, floor)
     if atol is None:
-        rounding = np.finfo(float).eps * problem.scale * float(np.dot(problem.column_weights, problem.hi - problem.lo))
-        target = max(target, 16 * rounding)
+        target = max(target, problem.gap_rounding)
     return BoxSolution(best.v, objective, gap, products, bool(gap <= target), "projected conjugate gradients")
 
 

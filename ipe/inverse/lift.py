@@ -11,16 +11,19 @@ box it is infinite, and the policy is uniform over the arg max (arg min).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ipe.mdp import Array, Mask
+from ipe.errors import InputError
+from ipe.mdp import Array, Mask, numeric
 from ipe.planning.operators import average
 from ipe.planning.policies import share
 
 MAX_STEPS = 200
 
 
-def maximum_entropy_lift(q: Array, v: Array, allowed: Mask) -> tuple[Array, Array]:
+def maximum_entropy_lift(q: Any, v: Any, allowed: Any) -> tuple[Array, Array]:
     r"""The policy of maximum entropy with :math:`\sum_a \pi(a|s) Q(s,a) = v(s)`, and its inverse temperatures.
 
     Args:
@@ -42,6 +45,7 @@ def maximum_entropy_lift(q: Array, v: Array, allowed: Mask) -> tuple[Array, Arra
         >>> eta.round(3)
         array([ 0.834, -0.834])
     """
+    q, v, allowed = _checked(q, v, allowed)
     live = allowed.any(axis=1)
     lo = np.where(live, np.where(allowed, q, np.inf).min(axis=1), 0.0)
     hi = np.where(live, np.where(allowed, q, -np.inf).max(axis=1), 0.0)
@@ -56,6 +60,21 @@ def maximum_entropy_lift(q: Array, v: Array, allowed: Mask) -> tuple[Array, Arra
     return pi, eta
 
 
+def _checked(q: Any, v: Any, allowed: Any) -> tuple[Array, Array, Mask]:
+    q, v, mask = numeric(q, "q"), numeric(v, "v"), np.asarray(allowed)
+    if q.ndim != 2:
+        raise InputError(f"q must have shape (states, actions); found {q.shape}")
+    if mask.dtype != bool or mask.shape != q.shape:
+        raise InputError(f"allowed must be boolean with shape {q.shape}; found {mask.dtype}, {mask.shape}")
+    if v.shape != q.shape[:1]:
+        raise InputError(f"v must have shape ({len(q)},), one value per state; found {v.shape}")
+    for array, name, wrong in ((q, "q", ~np.isfinite(q) & mask), (v, "v", np.isnan(v) & mask.any(axis=1))):
+        if wrong.any():
+            at = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is not a finite number")
+    return q, v, mask
+
+
 def _solve(q: Array, v: Array, allowed: Mask, lo: Array, hi: Array) -> tuple[Array, Array]:
     r"""Newton's method, safeguarded by a bracket, for all rows at once.
 
@@ -65,7 +84,8 @@ def _solve(q: Array, v: Array, allowed: Mask, lo: Array, hi: Array) -> tuple[Arr
     width = hi - lo
     above = np.where(allowed, q - lo[:, None], 0.0) / width[:, None]  # 0 at the arg min
     below = np.where(allowed, hi[:, None] - q, 0.0) / width[:, None]  # 0 at the arg max
-    target = np.log(v - lo) - np.log(hi - v)  # the ratio itself can underflow
+    tiny = np.finfo(float).tiny  # nearer to an end than this, relative to the width, is as good as there
+    target = np.log(np.maximum((v - lo) / width, tiny)) - np.log(np.maximum((hi - v) / width, tiny))
     eta = target.copy()
     left, right = np.full_like(eta, -np.inf), np.full_like(eta, np.inf)
     pi = np.empty_like(q)

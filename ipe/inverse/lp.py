@@ -1,6 +1,6 @@
 r"""l1 and l-inf as linear programs, by HiGHS.
 
-The programs are written around a first point :math:`v_0` (the l2 solution) and scaled by its largest residual, so
+The programs are written around the best point so far (first the l2 solution) and scaled by its largest residual, so
 that the solver's absolute tolerances are relative to what is being minimised. The multipliers it returns are
 not believed: the gap is computed from them anew (`duality.lower_bound`).
 """
@@ -16,6 +16,8 @@ from ipe.inverse.problem import BoxProblem, BoxSolution
 from ipe.mdp import Array, Indices
 
 METHODS = ("highs-ipm", "highs-ds")
+COLUMN_SCALE = 1e4
+"""What the probabilities are multiplied with: HiGHS drops coefficients below 1e-9, which a wide box would notice."""
 OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -32,36 +34,35 @@ def solve_lp(problem: BoxProblem, start: Array, *, rtol: float = 1e-8, atol: flo
         The better of what the two methods found; `converged` says whether its gap is small enough.
     """
     rows = np.flatnonzero(problem.d > 0)
-    matrix = problem.gamma * sparse.csr_array(problem.rows.matrix[rows])
-    delta = problem.residuals(start)
-    scale = float(np.abs(delta).max())
-    best: BoxSolution | None = None
+    matrix = sparse.csr_array(COLUMN_SCALE * problem.rows.matrix[rows])
+    program = _l1_program if problem.norm == "l1" else _linf_program
+    best_v, delta = start, problem.residuals(start)
     best_norm, best_bound, iterations = problem.norm_of(delta), 0.0, 0
-    best_v = start
     for method in METHODS:
-        program = _l1_program if problem.norm == "l1" else _linf_program
-        x, multipliers, steps = program(problem, matrix, rows, delta[rows] / scale, start, scale, method)
+        if best_norm == 0:
+            break
+        scale = float(np.abs(delta).max())
+        centre, unit = best_v, COLUMN_SCALE * scale / problem.gamma
+        x, multipliers, steps = program(problem, matrix, rows, delta[rows] / scale, centre, unit, method)
         iterations += steps
         if x is not None:
-            v = problem.clip(start + scale * x)
-            norm = problem.norm_of(problem.residuals(v))
-            if norm <= best_norm:
-                best_v, best_norm = v, norm
+            v = problem.clip(centre + unit * x)
+            following = problem.residuals(v)
+            if (norm := problem.norm_of(following)) <= best_norm:
+                best_v, delta, best_norm = v, following, norm
             y = np.zeros_like(problem.b)
             y[rows] = multipliers
             best_bound = max(best_bound, lower_bound(problem, y))
-        gap = max(0.0, best_norm - best_bound)
-        best = BoxSolution(best_v, best_norm, gap, iterations, gap <= max(rtol * best_norm, atol), method)
-        if best.converged:
+        if best_norm - best_bound <= max(rtol * best_norm, atol):
             break
-    assert best is not None
-    return best
+    gap = max(0.0, best_norm - best_bound)
+    return BoxSolution(best_v, best_norm, gap, iterations, gap <= max(rtol * best_norm, atol), method)
 
 
 def _l1_program(
-    problem: BoxProblem, matrix: sparse.csr_array, rows: Indices, delta: Array, start: Array, scale: float, method: str
+    problem: BoxProblem, matrix: sparse.csr_array, rows: Indices, delta: Array, centre: Array, unit: float, method: str
 ) -> tuple[Array | None, Array, int]:
-    r""":math:`\min \sum d (p + m)` with :math:`A x - p + m = -\delta`, p and m not negative."""
+    r""":math:`\min \sum d (p + m)` with :math:`M x - p + m = -\delta`, p and m not negative."""
     d = problem.d[rows] / problem.d.max()
     n_rows, n = matrix.shape
     eye = sparse.eye_array(n_rows, format="csr")
@@ -69,7 +70,7 @@ def _l1_program(
         np.concatenate([np.zeros(n), d, d]),
         A_eq=sparse.hstack([matrix, -eye, eye], format="csr"),
         b_eq=-delta,
-        bounds=_bounds(problem, start, scale, 2 * n_rows),
+        bounds=_bounds(problem, centre, unit, 2 * n_rows),
         method=method,
         options=OPTIONS,
     )
@@ -79,16 +80,16 @@ def _l1_program(
 
 
 def _linf_program(
-    problem: BoxProblem, matrix: sparse.csr_array, rows: Indices, delta: Array, start: Array, scale: float, method: str
+    problem: BoxProblem, matrix: sparse.csr_array, rows: Indices, delta: Array, centre: Array, unit: float, method: str
 ) -> tuple[Array | None, Array, int]:
-    r""":math:`\min t` with :math:`|A x + \delta| \le t / d`."""
+    r""":math:`\min t` with :math:`|M x + \delta| \le t / d`."""
     n_rows, n = matrix.shape
     slack = sparse.csr_array(-(problem.d.max() / problem.d[rows])[:, None])
     result = linprog(
         np.concatenate([np.zeros(n), [1.0]]),
         A_ub=sparse.vstack([sparse.hstack([matrix, slack]), sparse.hstack([-matrix, slack])], format="csr"),
         b_ub=np.concatenate([-delta, delta]),
-        bounds=_bounds(problem, start, scale, 1),
+        bounds=_bounds(problem, centre, unit, 1),
         method=method,
         options=OPTIONS,
     )
@@ -98,7 +99,7 @@ def _linf_program(
     return result.x[:n], (marginals[n_rows:] - marginals[:n_rows]) * problem.d.max(), int(result.nit)
 
 
-def _bounds(problem: BoxProblem, start: Array, scale: float, extra: int) -> Array:
-    """The box for x = (v - start) / scale, then `extra` variables that are not negative."""
-    box = np.stack([problem.lo - start, problem.hi - start], axis=1) / scale
+def _bounds(problem: BoxProblem, centre: Array, unit: float, extra: int) -> Array:
+    """The box for x = (v - centre) / unit, then `extra` variables that are not negative."""
+    box = np.stack([problem.lo - centre, problem.hi - centre], axis=1) / unit
     return np.concatenate([box, np.tile([0.0, np.inf], (extra, 1))])

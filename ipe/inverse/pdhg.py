@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipe.inverse.duality import dual_value, project_dual
+from ipe.inverse.duality import lower_bound, project_dual
 from ipe.inverse.problem import BoxProblem, BoxSolution
 from ipe.mdp import Array
 
@@ -34,12 +34,12 @@ def solve_pdhg(
         The best v seen; `gap` is its norm less the best dual value seen.
     """
     columns = problem.transposed(np.where(problem.d > 0, 1.0, 0.0))
-    tau = np.divide(1.0, columns, out=np.zeros_like(columns), where=columns > 0)
+    tau = np.divide(1.0, columns, out=np.zeros_like(columns), where=columns > np.finfo(float).tiny)
     sigma = 1.0 / problem.gamma if problem.gamma > 0 else 0.0
     v = problem.clip(start)
     delta = problem.residuals(v)
     y = _first_multipliers(problem, delta)
-    best_v, best_norm, best_dual = v, problem.norm_of(delta), max(0.0, dual_value(problem, y, problem.transposed(y)))
+    best_v, best_norm, best_dual = v, problem.norm_of(delta), lower_bound(problem, y)
     omega = _primal_weight(problem, y)
     anchor_v, anchor_y, k = v, y, 0
     c = problem.transposed(y)
@@ -50,7 +50,7 @@ def solve_pdhg(
         next_y = project_dual(problem, y + (sigma * omega) * problem.residuals(reflected))
         if iteration % CHECK_EVERY == 0 or iteration == 1:
             norm = problem.norm_of(problem.residuals(next_v))
-            dual = dual_value(problem, next_y, problem.transposed(next_y))
+            dual = lower_bound(problem, next_y)  # which does not rely on the projection's rounding
             if norm < best_norm:
                 best_norm, best_v = norm, next_v
             best_dual = max(best_dual, dual)

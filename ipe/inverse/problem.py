@@ -16,14 +16,19 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from ipe.errors import InputError
 from ipe.inverse.rows import Rows
 from ipe.mdp import Array, FiniteMDP, Mask
 from ipe.planning import action_bounds
 
 Norm: TypeAlias = Literal["l2", "l1", "linf"]
 
-ACHIEVED = 1e-11
-"""The sup-norm residual, relative to the scale of the problem, at which values count as fitted exactly."""
+ACHIEVED = 1e-10
+"""The error of the policy's values, relative to the scale of the problem, at which they count as fitted exactly."""
+ROUNDING = 1e-13
+"""The least sup-norm residual, relative to the scale of the problem, that rounding lets a solver be asked for."""
+LARGEST = 1e100
+"""The largest number that is accepted, and the largest ratio of two weights that both count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +82,26 @@ class BoxProblem:
 
     @cached_property
     def scale(self) -> float:
-        """The size of the numbers in the problem, at least 1: what tolerances are relative to."""
-        return float(max(1.0, np.abs(self.b).max(initial=0.0), np.abs(self.lo).max(), np.abs(self.hi).max()))
+        """The size of the numbers in the problem (1 if they are all 0): what tolerances are relative to."""
+        return float(max(np.abs(x).max(initial=0.0) for x in (self.b, self.lo, self.hi))) or 1.0
 
     @property
     def achieved(self) -> float:
-        """The sup-norm residual below which there is nothing left to minimise but rounding errors."""
-        return ACHIEVED * self.scale
+        r"""The sup-norm residual below which there is nothing left to minimise but rounding errors.
+
+        The values of the policy are off by at most :math:`1/(1-\gamma)` times the residual.
+        """
+        return max(ACHIEVED * (1.0 - self.gamma), ROUNDING) * self.scale
+
+    @property
+    def objective_floor(self) -> float:
+        """The l2 objective that implies a sup-norm residual of at most `achieved`."""
+        return 0.5 * float(self.d[self.d > 0].min(initial=1.0)) * self.achieved**2
+
+    @property
+    def gap_rounding(self) -> float:
+        """How large the rounding errors in the l2 gap can be: no smaller gap can be asked for."""
+        return 16 * float(np.finfo(float).eps) * self.scale * float(np.dot(self.column_weights, self.hi - self.lo))
 
     def norm_of(self, delta: Array) -> float:
         """The problem's weighted norm of residuals."""
@@ -126,17 +144,35 @@ def weighted_norm(x: Array, d: Array, norm: Norm) -> float:
 
 
 def normalised_weights(weights: Array | None, present: Mask, norm: Norm) -> Array:
-    """The d of the norm: summing to one for l1 and l2, as given for l-inf; by default equal weights."""
+    """The d of the norm: summing to one for l1 and l2, as given for l-inf; by default equal weights.
+
+    Weights below 1e-100 of the largest count as 0: no sum in float64 holds both.
+    """
     d = np.where(present, 1.0, 0.0) if weights is None else weights
-    if norm == "linf":
+    largest = float(d.max())
+    if largest == 0:  # an MDP whose states are all terminal has no rows
         return d
-    d = d / d.max()  # so that the sum of large weights cannot overflow
+    d = np.where(d < largest / LARGEST, 0.0, d)
+    if norm == "linf":
+        if not 1.0 / LARGEST <= largest <= LARGEST:
+            raise InputError(f"weights: the largest is {largest:g}; for linf it must lie between 1e-100 and 1e+100")
+        return d
+    d = d / largest  # so that the sum of large weights cannot overflow
     normalised: Array = d / d.sum()
     return normalised
 
 
+def refuse_huge(array: Array, name: str) -> None:
+    """Numbers beyond 1e100 are refused: their squares would overflow."""
+    if np.abs(array).max(initial=0.0) > LARGEST:
+        at = tuple(int(i) for i in np.argwhere(np.abs(array) > LARGEST)[0])
+        raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is too large: at most 1e+100")
+
+
 def q_problem(mdp: FiniteMDP, q: Array, norm: Norm, weights: Array | None = None) -> BoxProblem:
     """The box problem of action values (checked, 0 where not allowed)."""
+    refuse_huge(q, "q")
+    refuse_huge(mdp.rewards, "rewards")
     lo, hi = action_bounds(mdp, q)
     b = np.where(mdp.allowed, q - mdp.rewards, 0.0).ravel()
     d = normalised_weights(weights, mdp.allowed, norm).ravel()
@@ -145,6 +181,8 @@ def q_problem(mdp: FiniteMDP, q: Array, norm: Norm, weights: Array | None = None
 
 def v_problem(mdp: FiniteMDP, v: Array, q: Array, norm: Norm, weights: Array | None = None) -> BoxProblem:
     """The box problem of state values: A is the identity, and the box that of q = q_V."""
+    refuse_huge(v, "v")
+    refuse_huge(mdp.rewards, "rewards")
     lo, hi = action_bounds(mdp, q)
     d = normalised_weights(weights, ~mdp.terminal, norm)
     return BoxProblem(Rows(sparse.eye_array(mdp.n_states, format="csr")), 1.0, v, d, lo, hi, norm)

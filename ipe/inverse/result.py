@@ -37,7 +37,7 @@ class EvaluationPolicy:
         gap: the objective is at most this far above its minimum.
         achievable: whether the values are those of a policy (this one), to `tolerance`; None if undecided.
         distance_bounds: bounds on the sup-norm distance to the nearest values that are those of a policy.
-        unique: whether no other v has this residual; None if not known.
+        unique: whether no other v has this residual, in the states that the norm sees; None if not known.
         method: how it was solved.
         iterations: of the method; 0 for closed forms.
         converged: whether the gap is within the tolerance asked for.
@@ -71,7 +71,8 @@ class EvaluationPolicy:
     @cached_property
     def values(self) -> Array:
         r"""The true values :math:`V^\pi` of the policy, shape (S,); computed when first asked for."""
-        return policy_values(self.mdp, self.policy).v
+        size = float(np.abs(self.mdp.rewards).max()) or 1.0  # the tolerance there is absolute
+        return policy_values(self.mdp, self.policy, tol=1e-10 * size).v
 
     @cached_property
     def action_values(self) -> Array:

@@ -11,6 +11,7 @@ from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.closed_forms import clip_values, has_exact_successors, separable, unconstrained
 from ipe.inverse.interior_point import solve_interior_point
 from ipe.inverse.l2 import solve_l2
+from ipe.inverse.least_squares import FACTORS_UP_TO, solve_l2_interior_point, solve_least_squares
 from ipe.inverse.lift import maximum_entropy_lift
 from ipe.inverse.lp import solve_lp
 from ipe.inverse.pdhg import solve_pdhg
@@ -24,11 +25,12 @@ from ipe.planning.policies import share
 Method: TypeAlias = Literal["auto", "closed-form", "projected-cg", "highs", "interior-point", "pdhg"]
 
 METHODS_OF: dict[str, tuple[str, ...]] = {
-    "l2": ("closed-form", "projected-cg"),
+    "l2": ("closed-form", "projected-cg", "interior-point"),
     "l1": ("closed-form", "highs", "pdhg"),
     "linf": ("closed-form", "highs", "interior-point", "pdhg"),
 }
-DEFAULT_RTOL = {"projected-cg": 1e-8, "highs": 1e-8, "interior-point": 1e-6, "pdhg": 1e-4}
+DEFAULT_RTOL = {"highs": 1e-8, "interior-point": 1e-6, "pdhg": 1e-4}
+L2_RTOL = 1e-8
 HIGHS_UP_TO = 1000
 INTERIOR_POINT_UP_TO = 12_000
 """States up to which the dense factor of the interior-point method (8 bytes times their square) is affordable."""
@@ -64,9 +66,10 @@ def evaluation_policy(
             to one; for l-inf they are taken as they are. Default: equal (one, for l-inf). Rows of weight zero
             are dropped.
         method: "auto" takes the closed form where there is one (V form, deterministic transitions), else for l2
-            projected conjugate gradients, for l1 HiGHS up to 1000 states and PDHG beyond, for l-inf HiGHS up to
-            1000, interior points up to 12,000 and PDHG beyond.
-        rtol: the relative gap to reach: by default 1e-8, for interior points 1e-6 and for PDHG 1e-4.
+            projected conjugate gradients (and interior points where those stall, up to 1000 states), for l1 HiGHS
+            up to 1000 states and PDHG beyond, for l-inf HiGHS up to 1000, interior points up to 12,000 and PDHG
+            beyond.
+        rtol: the relative gap to reach: by default 1e-8, for l-inf by interior points 1e-6 and for PDHG 1e-4.
         atol: the absolute gap to reach. By default what rounding allows.
         tolerance: values count as achievable when the sup-norm residual is at most `tolerance` times the largest
             absolute value (at least 1).
@@ -89,10 +92,12 @@ def evaluation_policy(
         (True, array([[0., 1.],
                [1., 0.]]))
     """
+    if not isinstance(mdp, FiniteMDP):
+        raise InputError(f"mdp must be a FiniteMDP, found {mdp!r:.100}")
     form, given = check_one_form(mdp, v, q)
-    if norm not in METHODS_OF:
+    if not isinstance(norm, str) or norm not in METHODS_OF:
         raise InputError(f'norm must be "l2", "l1" or "linf", found {norm!r}')
-    if on_miss not in ("raise", "flag"):
+    if not isinstance(on_miss, str) or on_miss not in ("raise", "flag"):
         raise InputError(f'on_miss must be "raise" or "flag", found {on_miss!r}')
     d = check_weights(mdp, weights, form)
     rtol = None if rtol is None else check_positive(rtol, "rtol")
@@ -114,19 +119,24 @@ def evaluation_policy(
 
 def _choose(mdp: FiniteMDP, problem: BoxProblem, form: Form, method: str) -> str:
     """The method for "auto", or the one asked for, if it applies."""
-    if method not in get_args(Method):
+    if not isinstance(method, str) or method not in get_args(Method):
         raise InputError(f"method must be one of {', '.join(get_args(Method))}; found {method!r}")
     closed = form == "v" or has_exact_successors(mdp) or not problem.free.any()
     if method == "closed-form" and not closed:
         raise InputError("method: there is a closed form only for v, for deterministic transitions or for gamma = 0")
     if method not in ("auto", *METHODS_OF[problem.norm]):
         raise InputError(f"method {method!r} does not solve {problem.norm}; {', '.join(METHODS_OF[problem.norm])} do")
+    if problem.norm == "l2" and method == "interior-point" and mdp.n_states > FACTORS_UP_TO:
+        raise InputError(
+            f"method 'interior-point' holds dense factors for l2, of at most {FACTORS_UP_TO} states; "
+            f"found {mdp.n_states}"
+        )
     if method != "auto":
         return method
     if closed:
         return "closed-form"
     if problem.norm == "l2":
-        return "projected-cg"
+        return "auto"
     if mdp.n_states <= HIGHS_UP_TO:
         return "highs"
     return "interior-point" if problem.norm == "linf" and mdp.n_states <= INTERIOR_POINT_UP_TO else "pdhg"
@@ -137,16 +147,23 @@ def _solve(problem: BoxProblem, method: str, form: Form, rtol: float | None, ato
         return unconstrained(problem)
     if method == "closed-form":
         return clip_values(problem) if form == "v" else separable(problem)
+    if problem.norm == "l2":
+        return known_uniqueness(problem, _solve_l2(problem, method, L2_RTOL if rtol is None else rtol, atol))
     rtol = DEFAULT_RTOL[method] if rtol is None else rtol
-    if method == "projected-cg":
-        return known_uniqueness(problem, solve_l2(problem, rtol=rtol, atol=atol))
-    start = solve_l2(problem.in_l2()).v
+    start = solve_least_squares(problem.in_l2()).v
     norm = problem.norm_of(problem.residuals(start))
     floor = problem.norm_of(np.full_like(problem.b, problem.achieved)) if atol is None else atol
     if norm <= floor:  # the values are achievable: nothing is left to minimise but rounding errors
-        return BoxSolution(start, norm, norm, 0, True, "projected conjugate gradients")
+        return BoxSolution(start, norm, norm, 0, True, "least squares")
     solver = {"highs": solve_lp, "interior-point": solve_interior_point, "pdhg": solve_pdhg}[method]
     return solver(problem, start, rtol=rtol, atol=floor)
+
+
+def _solve_l2(problem: BoxProblem, method: str, rtol: float, atol: float | None) -> BoxSolution:
+    if method == "interior-point":
+        return solve_l2_interior_point(problem, 0.5 * (problem.lo + problem.hi), rtol=rtol, atol=atol)
+    solver = solve_l2 if method == "projected-cg" else solve_least_squares
+    return solver(problem, rtol=rtol, atol=atol)
 
 
 def make_result(
