@@ -17,10 +17,12 @@ and, as f is not negative, also :math:`f(v) - \min f \le f(v)`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ipe.inverse.problem import BoxProblem, BoxSolution, weighted_norm
+from ipe.inverse.rows import THREADED_FROM
 from ipe.mdp import Array, Mask
 
 IDENTIFICATION_STEPS = 3
@@ -132,16 +134,36 @@ def _identify(problem: BoxProblem, point: _Point, preconditioner: Array) -> tupl
 
 
 def _subspace(problem: BoxProblem, point: _Point, preconditioner: Array, target: float) -> tuple[_Point, int]:
-    """Conjugate gradients for the Newton step on the free states, then a projected line search."""
+    """A Newton step on the free states, then a projected line search along it."""
     free = _free(problem, point)
-    step, residual = np.zeros_like(point.v), np.where(free, -point.g, 0.0)
-    width = np.maximum(point.v - problem.lo, problem.hi - point.v)
-    z = preconditioner * residual
+    size = float(np.abs(point.g[free]).max(initial=0.0))
+    if size == 0:
+        return point, 0
+    step, products = _newton_step(problem, point, free, size, preconditioner, target)
+    if products == 0:
+        return point, 0
+    point, used = _line_search(problem, point, step, 1.0)
+    return point, products + used
+
+
+def _newton_step(
+    problem: BoxProblem, point: _Point, free: Mask, size: float, preconditioner: Array, target: float
+) -> tuple[Array, int]:
+    """The Newton step by conjugate gradients, as far as the gap or the next set of free states calls for it."""
+    weight = float(problem.d.max())
+    # The system P'DP x = -g / size with the largest weight 1, so that its numbers suit single precision too.
+    single = _in_single(problem)
+    rows, finest = (problem.rows.single, 1e-10) if single else (problem.rows, 1e-24)
+    dtype: Any = np.float32 if single else np.float64
+    unit = size / (problem.gamma**2 * weight)
+    d, scaled = (problem.d / weight).astype(dtype), (preconditioner * (problem.gamma**2 * weight)).astype(dtype)
+    residual = np.where(free, -point.g / size, 0.0).astype(dtype)
+    step, width = np.zeros_like(residual), np.maximum(point.v - problem.lo, problem.hi - point.v)
+    z = scaled * residual
     direction, rz = z, float(np.dot(residual, z))
     first, products = rz, 0
     while rz > 0 and products < MAX_CG_STEPS:
-        curved = problem.rows.normal_times(problem.d, direction)
-        curved *= problem.gamma**2
+        curved = rows.normal_times(d, direction)
         curved[~free] = 0.0
         products += 1
         curvature = float(np.dot(direction, curved))
@@ -150,20 +172,27 @@ def _subspace(problem: BoxProblem, point: _Point, preconditioner: Array, target:
         alpha = rz / curvature
         step += alpha * direction
         residual -= alpha * curved
-        z = preconditioner * residual
+        z = scaled * residual
         previous, rz = rz, float(np.dot(residual, z))
-        if float(np.dot(np.abs(residual), width)) <= 0.3 * target:
+        if size * float(np.dot(np.abs(residual), width)) <= 0.3 * target:
             break
         if rz <= 1e-2 * first:
             # A step that leaves the box ends on another set of free states: more accuracy is wasted on it.
-            moved = point.v + step
-            if rz <= 1e-24 * first or ((moved < problem.lo) | (moved > problem.hi)).any():
+            moved = point.v + unit * step
+            if rz <= finest * first or ((moved < problem.lo) | (moved > problem.hi)).any():
                 break
         direction = z + (rz / previous) * direction
-    if products == 0:
-        return point, 0
-    point, used = _line_search(problem, point, step, 1.0)
-    return point, products + used
+    full: Array = unit * step.astype(np.float64)
+    return full, products
+
+
+def _in_single(problem: BoxProblem) -> bool:
+    """Whether steps are computed in single precision.
+
+    Where memory limits, that takes half the time. A step need not be exact: gradient, objective and gap at its end
+    are, and the next step corrects what is left. Not where weights differ by more than single precision holds.
+    """
+    return problem.rows.matrix.nnz >= THREADED_FROM and problem.smallest_weight > 1e-6 * float(problem.d.max())
 
 
 def _line_search(problem: BoxProblem, point: _Point, direction: Array, step: float) -> tuple[_Point, int]:

@@ -93,10 +93,15 @@ class BoxProblem:
         """
         return max(ACHIEVED * (1.0 - self.gamma), ROUNDING) * self.scale
 
+    @cached_property
+    def smallest_weight(self) -> float:
+        """The least weight of a row in the norm."""
+        return float(self.d[self.d > 0].min(initial=1.0))
+
     @property
     def objective_floor(self) -> float:
         """The l2 objective that implies a sup-norm residual of at most `achieved`."""
-        return 0.5 * float(self.d[self.d > 0].min(initial=1.0)) * self.achieved**2
+        return 0.5 * self.smallest_weight * self.achieved**2
 
     @property
     def gap_rounding(self) -> float:

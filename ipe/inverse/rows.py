@@ -53,6 +53,12 @@ class Rows:
         return blocks
 
     @cached_property
+    def single(self) -> Rows:
+        """The same matrix in single precision: half the time where memory is what limits."""
+        m = self.matrix
+        return Rows(sparse.csr_array((m.data.astype(np.float32), m.indices, m.indptr), shape=m.shape))
+
+    @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(min(BLOCKS, os.cpu_count() or 1))
 
