@@ -1,0 +1,177 @@
+"""`simulate`: what is asked of its arguments, and the runs dealt to lanes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ipe.checks import check_q
+from ipe.errors import InputError
+from ipe.mdp import Array, FiniteMDP, numeric
+from ipe.planning import optimal_values
+from ipe.tabular.model import looks, model_of
+from ipe.tabular.parameters import BEHAVIOURS, UPDATES, Parameters, one_of, settings_of
+from ipe.tabular.program import lane_count, lane_runner
+from ipe.tabular.results import Store, TabularRuns
+from ipe.tabular.state import Order, Program, Ties
+from ipe.zoo.arguments import whole_number
+
+
+def simulate(
+    mdp: FiniteMDP,
+    behaviour: str,
+    *,
+    steps: int = 500,
+    runs: int = 1000,
+    seed: int = 0,
+    sweep: Mapping[str, Sequence[float]] | None = None,
+    update: str = "paper",
+    order: Order = "q-first",
+    record: Literal["summary", "trajectory"] = "summary",
+    ties: Ties = "random",
+    n_steps: int = 1,
+    initial_q: ArrayLike = 0.0,
+    initial_theta: ArrayLike = 0.0,
+    start: ArrayLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    first_run: int = 0,
+    threads: int | None = None,
+    **parameters: Unpack[Parameters],
+) -> TabularRuns:
+    r"""Q-learning interleaved with a policy update (the paper's Algorithm 1), many runs at once.
+
+    One step in state s: draw an action from the behaviour, observe r and s', then
+
+    .. math:: Q(s,a) \leftarrow Q(s,a) + \alpha_Q \big(r + \gamma \max_b Q(s',b) - Q(s,a)\big),
+
+    then update the logits :math:`\theta(s',\cdot)` of the policy, with the updated Q. A terminal s' has the
+    value 0, and the next step is in a start state.
+
+    ================  ==========================================================  ==============================
+    behaviour         acts                                                        parameters
+    ================  ==========================================================  ==============================
+    greedy            greedily on Q
+    epsilon-greedy    with a fixed epsilon                                        epsilon (.1)
+    linear            with epsilon on a line from 1 to .1 in N steps              anneal_steps (100),
+                                                                                  initial_epsilon (1),
+                                                                                  final_epsilon (.1)
+    exponential       with epsilon by a constant factor per step                  the same
+    boltzmann         by :math:`\exp(Q/\tau)`                                     temperature (1)
+    conservative      with a moving average of greedy policies (CPI)              rate (.1)
+    vdbe              with an epsilon(s) from the changes of Q (VDBE)             sigma (1), initial_epsilon (1),
+                                                                                  rate (one over the actions)
+    ipe               with the policy
+    epsilon-ipe       with the epsilon whose entropy is the policy's
+    ================  ==========================================================  ==============================
+
+    The updates "paper", "natural", "kl-proximal", "absolute" and "fenchel" are those of `ipe.updates`; they have
+    the parameters alpha_pi (.05) and tau (0, the weight of the entropy bonus), "fenchel" also beta (.1). With
+    "none" there is no policy to learn. All have alpha_q (.5) and gamma (that of the MDP).
+
+    Float64 throughout. The random numbers of run i come from the key `fold_in(key(seed), i)` and nothing else: a run is
+    the same to the byte alone or among others, and all settings of a sweep see the same numbers (which makes their
+    differences less noisy). A shorter run is the beginning of a longer one.
+
+    Args:
+        mdp: any finite MDP, continuing or with terminal states.
+        behaviour: a name from the table.
+        steps, runs: the length and the number of runs.
+        seed: whole number, >= 0.
+        sweep: a list of values for a parameter, each a setting; lists of several parameters go in step.
+        update: the policy update.
+        order: "q-first", or "policy-first" to update theta before Q.
+        record: "summary", or "trajectory" for tables and behaviour at every step.
+        ties: among greedy actions "random" (shared equally) or "first".
+        n_steps: of how many steps the policy update's target is (Q-learning's is of one).
+        initial_q, initial_theta: a number, or a table of shape (S, A).
+        start: a state or a distribution over states, in place of `mdp.start`. If both are None: uniform.
+        progress: is called with the number of runs done and of all, over all settings, after every batch.
+        first_run: the index of the first run, to go on where other runs ended, or on another machine.
+        threads: how many batches run at a time. Default: one per core.
+        **parameters: values of parameters that are not swept.
+
+    Example:
+        >>> from ipe.zoo import switch_stay
+        >>> runs = simulate(switch_stay(), "epsilon-ipe", runs=20, sweep={"alpha_pi": [0.01, 0.05]})
+        >>> runs.reward.shape, runs.q.shape
+        ((2, 20), (2, 20, 2, 2))
+        >>> bool((runs.rmse[0] < 1e-3).all())     # Q-learning found the optimal values
+        True
+    """
+    if not isinstance(mdp, FiniteMDP):
+        raise InputError(f"mdp must be a FiniteMDP, found {type(mdp).__name__}")
+    for field, value, known in (
+        ("behaviour", behaviour, BEHAVIOURS),
+        ("update", update, UPDATES),
+        ("order", order, ("q-first", "policy-first")),
+        ("record", record, ("summary", "trajectory")),
+        ("ties", ties, ("random", "first")),
+    ):
+        one_of(value, known, field)
+    seed, steps = _whole(seed, "seed", 0, 2**63), _whole(steps, "steps", 1, 2**31)
+    first_run = _whole(first_run, "first_run", 0, 2**32)
+    runs = _whole(runs, "runs", 1, 2**32 - first_run)
+    n_steps = _whole(n_steps, "n_steps", 1, 2**31)
+    if n_steps > 1 and update == "none":
+        raise InputError(f"n_steps = {n_steps} has no effect with update 'none'")
+    workers = _cores() if threads is None else whole_number(threads, "threads", 1)
+    settings = settings_of(behaviour, update, mdp.gamma, parameters, sweep)
+    tables = (_table(mdp, initial_q, "initial_q"), _table(mdp, initial_theta, "initial_theta"))
+    model = model_of(mdp, start)
+    program = Program(
+        behaviour, update, order, ties, n_steps, looks(model.transitions), looks(model.start), record == "trajectory"
+    )
+    store = Store(mdp, settings, _optimal(mdp, settings["gamma"]), runs, steps, tables, program.record)
+    # The entropy bonus is left out of the program, unless it is wanted or swept.
+    plain = "tau" not in (sweep or {}) and not settings.get("tau", np.zeros(1)).any()
+    data = {name: values for name, values in settings.items() if name != "tau" or not plain}
+    lanes = lane_count(mdp.n_states, mdp.n_actions, steps, program.record)
+    run_lanes = lane_runner(program, steps, lanes, model, tables, seed, data)
+
+    def batch(first: int) -> int:
+        """The lanes from `first` on; those beyond the last run it again, and are dropped."""
+        pairs = np.minimum(np.arange(first, first + lanes), store.count - 1)
+        setting, run = np.divmod(pairs, runs)
+        own = {name: values[setting] for name, values in data.items()}
+        store.put(first, *run_lanes((first_run + run).astype(np.uint32), own))
+        return min(first + lanes, store.count)
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for done in pool.map(batch, range(0, store.count, lanes)):
+            if progress is not None:
+                progress(done, store.count)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return store.result(behaviour, update)
+
+
+def _whole(value: Any, name: str, low: int, limit: int) -> int:
+    if (number := whole_number(value, name, low)) >= limit:
+        raise InputError(f"{name} must be below {limit}, found {number}")
+    return number
+
+
+def _table(mdp: FiniteMDP, value: Any, name: str) -> Array:
+    table = numeric(value, name)
+    if table.ndim == 0:
+        return check_q(mdp, np.where(mdp.allowed, table, 0.0), name)
+    if name == "initial_theta" and table.shape == mdp.allowed.shape:
+        table = np.where(mdp.allowed, table, 0.0)  # logits of -inf, as the results have them
+    return check_q(mdp, table, name)
+
+
+def _optimal(mdp: FiniteMDP, gammas: Array) -> Array:
+    """The optimal values for each setting's discount, shape (settings, S)."""
+    distinct, place = np.unique(gammas, return_inverse=True)
+    values: Array = np.stack([optimal_values(mdp.with_gamma(gamma)).v for gamma in distinct])
+    return values[place]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,238 @@
+"""Algorithm 1 once more: one run, one step after the other, in plain Python and NumPy.
+
+Nothing of `ipe.tabular`, `ipe.behaviours`, `ipe.updates` or `ipe.entropy` is used here. Softmax and entropies are
+written out, what the library solves by Newton's method is left to scipy's root finder, next states are found by going
+along the row. The random numbers are those that `simulate` documents: of run i the words of its key, folded with the
+count of the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.optimize import brentq
+
+from ipe.mdp import Array, FiniteMDP
+from tests.oracles import dense_transitions
+
+DEFAULTS: dict[str, float] = {
+    "alpha_q": 0.5, "alpha_pi": 0.05, "tau": 0.0, "beta": 0.1, "epsilon": 0.1, "anneal_steps": 100.0,
+    "initial_epsilon": 1.0, "final_epsilon": 0.1, "temperature": 1.0, "sigma": 1.0,
+}  # fmt: skip
+
+
+def uniform_numbers(seed: int, run: int, steps: int) -> tuple[Array, Array]:
+    """Two numbers per step, for action and next state; and one per start state, the first at index 0."""
+    key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), run)
+    counts = np.arange(steps + 1, dtype=np.uint32)
+
+    def words(key: Any) -> Array:
+        return np.asarray(jax.vmap(lambda i: jax.random.key_data(jax.random.fold_in(key, i)))(counts)) / 2.0**32
+
+    return words(key)[1:], words(jax.random.fold_in(key, 0))[:, 0]
+
+
+def softmax(logits: Array) -> Array:
+    powers = np.exp(logits - logits.max())
+    normalised: Array = powers / powers.sum()
+    return normalised
+
+
+def entropy(pi: Array) -> float:
+    positive = pi[pi > 0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def matched_epsilon(pi: Array) -> float:
+    """The epsilon whose epsilon-greedy policy has the entropy of pi."""
+    n, goal = len(pi), entropy(pi)
+
+    def excess(epsilon: float) -> float:
+        policy = np.full(n, epsilon / n)
+        policy[0] += 1 - epsilon
+        return entropy(policy) - goal
+
+    if n == 1:
+        return 0.0
+    if excess(1.0) <= 0:
+        return 1.0
+    return float(brentq(excess, 0.0, 1.0, xtol=1e-15))
+
+
+def pick(weights: Array, number: float) -> int:
+    """The first index at which the weights, added up, exceed the number."""
+    total = 0.0
+    for i, weight in enumerate(weights):
+        total += weight
+        if total > number:
+            return i
+    return int(np.flatnonzero(weights)[-1])
+
+
+@dataclass
+class Oracle:
+    """One run. `step` does one step; the tables are what they are by then."""
+
+    mdp: FiniteMDP
+    behaviour: str
+    update: str = "paper"
+    order: str = "q-first"
+    ties: str = "random"
+    n_steps: int = 1
+    seed: int = 0
+    run: int = 0
+    steps: int = 100
+    given: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        mdp = self.mdp
+        self.parameters = {**DEFAULTS, "gamma": mdp.gamma, **self.given}
+        self.p = dense_transitions(mdp)
+        self.r = self._rewards()
+        self.q, self.theta, self.y = (np.zeros(mdp.rewards.shape) for _ in range(3))
+        self.epsilon_table = np.full(mdp.n_states, self.parameters["initial_epsilon"])
+        self.average = np.zeros(mdp.rewards.shape)
+        for s in range(mdp.n_states):
+            self.average[s, self.actions(s)] = 1.0 / max(1, len(self.actions(s)))
+        self.numbers, self.starts = uniform_numbers(self.seed, self.run, self.steps)
+        self.start = np.where(mdp.terminal, 0.0, 1.0 / (~mdp.terminal).sum()) if mdp.start is None else mdp.start
+        self.t, self.state = 0, pick(self.start, self.starts[0])
+        self.past: list[tuple[int, int, float, bool]] = []
+
+    def _rewards(self) -> Array:
+        mdp = self.mdp
+        r = np.repeat(mdp.rewards[:, :, None], mdp.n_states, axis=2)
+        if mdp.transition_rewards is not None:
+            pairs = np.repeat(np.arange(mdp.rewards.size), np.diff(mdp.transitions.indptr))
+            r.reshape(-1, mdp.n_states)[pairs, mdp.transitions.indices] = mdp.transition_rewards
+        return r
+
+    def actions(self, s: int) -> Any:
+        return np.flatnonzero(self.mdp.allowed[s])
+
+    def policy(self, s: int) -> Array:
+        """The evaluation policy over the allowed actions of a state."""
+        return softmax(self.theta[s, self.actions(s)])
+
+    def epsilon(self, s: int) -> float:
+        p, t = self.parameters, self.t
+        if self.behaviour == "epsilon-greedy":
+            return p["epsilon"]
+        if self.behaviour == "linear":
+            line = p["initial_epsilon"] + (p["final_epsilon"] - p["initial_epsilon"]) * t / p["anneal_steps"]
+            return max(p["final_epsilon"], line)
+        if self.behaviour == "exponential":
+            factor = (p["final_epsilon"] / p["initial_epsilon"]) ** (1 / p["anneal_steps"])
+            return float(max(p["final_epsilon"], p["initial_epsilon"] * factor**t))
+        if self.behaviour == "vdbe":
+            return float(self.epsilon_table[s])
+        if self.behaviour == "epsilon-ipe":
+            return matched_epsilon(self.policy(s))
+        return 0.0
+
+    def greedy(self, s: int) -> Array:
+        """Over the allowed actions."""
+        q = self.q[s, self.actions(s)]
+        best = (q == q.max()).astype(float)
+        if self.ties == "first":
+            best[np.argmax(q) + 1 :] = 0.0
+        shared: Array = best / best.sum()
+        return shared
+
+    def probabilities(self, s: int) -> Array:
+        """Of the behaviour, over all actions; zeros in a terminal state."""
+        here = self.actions(s)
+        pi = np.zeros(self.mdp.n_actions)
+        if len(here) == 0:
+            return pi
+        if self.behaviour == "ipe":
+            pi[here] = self.policy(s)
+        elif self.behaviour == "boltzmann":
+            pi[here] = softmax(self.q[s, here] / self.parameters["temperature"])
+        elif self.behaviour == "conservative":
+            pi[here] = self.average[s, here]
+        else:
+            epsilon = self.epsilon(s)
+            pi[here] = (1 - epsilon) * self.greedy(s) + epsilon / len(here)
+        return pi
+
+    def step(self) -> tuple[int, int, float, int]:
+        s, (to_act, to_move) = self.state, self.numbers[self.t]
+        a = pick(self.probabilities(s), to_act)
+        following = pick(self.p[s, a], to_move)
+        reward, ended = float(self.r[s, a, following]), bool(self.mdp.terminal[following])
+        self.past.append((s, a, reward, ended))
+        if self.order == "policy-first":
+            self._update_policy(following)
+        best = 0.0 if ended else self.q[following, self.actions(following)].max()
+        change = self.parameters["alpha_q"] * (reward + self.parameters["gamma"] * best - self.q[s, a])
+        self.q[s, a] += change
+        if self.order == "q-first":
+            self._update_policy(following)
+        self._update_behaviour(s, change)
+        self.t += 1
+        self.state = pick(self.start, self.starts[self.t]) if ended else following
+        return s, a, reward, following
+
+    def _update_behaviour(self, s: int, change: float) -> None:
+        if self.behaviour == "conservative":
+            rate = self.parameters.get("rate", 0.1)
+            for x in range(self.mdp.n_states):
+                if len(here := self.actions(x)):
+                    self.average[x, here] = (1 - rate) * self.average[x, here] + rate * self.greedy(x)
+        shrunk = np.exp(-abs(change) / self.parameters["sigma"])
+        rate = self.parameters.get("rate", 1 / len(self.actions(s)))
+        self.epsilon_table[s] = rate * (1 - shrunk) / (1 + shrunk) + (1 - rate) * self.epsilon_table[s]
+
+    def _update_policy(self, following: int) -> None:
+        if self.update == "none" or len(self.past) < self.n_steps:
+            return
+        window = self.past[-self.n_steps :]
+        s, a, *_ = window[0]
+        target, discount, ended = 0.0, 1.0, False
+        for _, _, reward, last in window:
+            if not ended:
+                target += discount * reward
+            ended = ended or last
+            discount *= self.parameters["gamma"]
+        here = self.actions(following)
+        if ended:
+            if self.update == "fenchel":
+                self.y[s, a] += self.parameters["beta"] * (target - self.q[s, a] - self.y[s, a])
+            return
+        self.theta[following, here] = self._new_logits(s, a, target, discount, following, here)
+
+    def _new_logits(self, s: int, a: int, target: float, gamma: float, following: int, here: Any) -> Array:
+        alpha, tau = self.parameters["alpha_pi"], self.parameters["tau"]
+        theta, q = self.theta[following, here], self.q[following, here]
+        pi = softmax(theta)
+        v = float(pi @ q)
+        delta = target + gamma * v - self.q[s, a]
+        if self.update == "kl-proximal":
+            return self._proximal(theta, q, target - self.q[s, a], gamma)
+        bonus = np.log(pi) + entropy(pi)
+        if self.update == "natural":
+            moved: Array = theta - 2 * alpha * delta * gamma * (q - v) - alpha * tau * bonus
+            return moved
+        error = 2 * delta
+        if self.update == "absolute":
+            error = np.sign(delta)
+        if self.update == "fenchel":
+            self.y[s, a] += self.parameters["beta"] * (delta - self.y[s, a])
+            error = 2 * self.y[s, a]
+        descended: Array = theta - alpha * error * gamma * pi * (q - v) - alpha * tau * pi * bonus
+        return descended
+
+    def _proximal(self, theta: Array, q: Array, rest: float, gamma: float) -> Array:
+        alpha, scale = self.parameters["alpha_pi"], 1 + self.parameters["alpha_pi"] * self.parameters["tau"]
+
+        def right(kappa: float) -> float:
+            return float(2 * alpha * gamma * (rest + gamma * softmax((theta - kappa * q) / scale) @ q))
+
+        ends = sorted((0.0, right(0.0)))
+        kappa = brentq(lambda k: k - right(k), ends[0] - 1e-12, ends[1] + 1e-12, xtol=1e-15)
+        tilted: Array = (theta - kappa * q) / scale
+        return tilted
