@@ -157,7 +157,7 @@ def _newton_step(
     dtype: Any = np.float32 if single else np.float64
     unit = size / (problem.gamma**2 * weight)
     d, scaled = (problem.d / weight).astype(dtype), (preconditioner * (problem.gamma**2 * weight)).astype(dtype)
-    residual = np.where(free, -point.g / size, 0.0).astype(dtype)
+    residual = (np.where(free, -point.g, 0.0) / size).astype(dtype)
     step, width = np.zeros_like(residual), np.maximum(point.v - problem.lo, problem.hi - point.v)
     z = scaled * residual
     direction, rz = z, float(np.dot(residual, z))
