@@ -127,13 +127,18 @@ def main() -> None:
                     continue
                 if norm == "linf" and n > 10**5:
                     continue
+                previous = times.get((norm, solver, n // 10))
+                if solver != "ipe" and previous is not None and 10 * previous > options.limit:
+                    print(
+                        f"{norm:5}{n:9d}  {solver:17}  not tried: 10 times the {previous:.0f} s before is past the limit"
+                    )
+                    break
                 row = start_row(solver, norm, n, options)
                 if row is None or (solver != "ipe" and not row["met"]):
                     print(f"{norm:5}{n:9d}  {solver:17}  more than {options.limit:.0f} s, or not solved", flush=True)
                     break
                 times[norm, solver, n] = row["seconds"]
-                before = times.get((norm, solver, n // 10))
-                growth = f"{math.log10(row['seconds'] / before):8.2f}" if before else " " * 8
+                growth = f"{math.log10(row['seconds'] / previous):8.2f}" if previous else " " * 8
                 note = row["method"] + ("" if row["met"] else " (tolerance missed)")
                 print(
                     f"{norm:5}{n:9d}  {solver:17}{row['seconds']:10.4f}{row['gigabytes']:7.2f}{row['residual']:14.7g}"

@@ -2,8 +2,7 @@
 
 Nothing of `ipe.tabular`, `ipe.behaviours`, `ipe.updates` or `ipe.entropy` is used here. Softmax and entropies are
 written out, what the library solves by Newton's method is left to scipy's root finder, next states are found by going
-along the row. The random numbers are those that `simulate` documents: of run i the words of its key, folded with the
-count of the step.
+along the row. The random numbers are those that `ipe.tabular.numbers` documents, computed anew.
 """
 
 from __future__ import annotations
@@ -24,15 +23,28 @@ DEFAULTS: dict[str, float] = {
 }  # fmt: skip
 
 
-def uniform_numbers(seed: int, run: int, steps: int) -> tuple[Array, Array]:
+def splitmix64(start: int, count: int) -> list[int]:
+    """The generator with a state that moves on and is hashed, the start itself first."""
+    words, state = [], start
+    for _ in range(count):
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+        words.append(z ^ (z >> 31))
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+    return words
+
+
+def uniform_numbers(seed: int, run: int, steps: int) -> tuple[list[tuple[float, float]], list[float]]:
     """Two numbers per step, for action and next state; and one per start state, the first at index 0."""
     key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), run)
-    counts = np.arange(steps + 1, dtype=np.uint32)
 
-    def words(key: Any) -> Array:
-        return np.asarray(jax.vmap(lambda i: jax.random.key_data(jax.random.fold_in(key, i)))(counts)) / 2.0**32
+    def words(stream: int, count: int) -> list[int]:
+        high, low = np.asarray(jax.random.key_data(jax.random.fold_in(key, stream))).tolist()
+        return splitmix64(high * 2**32 + low, count)
 
-    return words(key)[1:], words(jax.random.fold_in(key, 0))[:, 0]
+    moves = [(word // 2**32 / 2**32, word % 2**32 / 2**32) for word in words(0, steps)]
+    return moves, [word // 2**32 / 2**32 for word in words(1, steps + 1)]
 
 
 def softmax(logits: Array) -> Array:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import ipe.inverse.l2 as l2_module
 import ipe.inverse.rows as rows_module
 from ipe.inverse.closed_forms import clip_values, separable
 from ipe.inverse.duality import lower_bound, project_dual
@@ -282,6 +283,39 @@ def test_pdhg_survives_a_primal_weight_that_collapses() -> None:
         solution = solve_pdhg(problem, solve_l2(problem.in_l2()).v)
         assert solution.converged
         check_against_oracle(mdp, q, weights, problem, solution, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_l2_with_steps_in_single_precision(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """As for large matrices: the steps are rounded, the solution is not."""
+    monkeypatch.setattr(rows_module, "THREADED_FROM", 1)
+    monkeypatch.setattr(l2_module, "THREADED_FROM", 1)
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, 12, 3, successors=4, gamma=0.95, masks=True, terminals=True)
+    q, weights = random_q(rng, mdp), draw_weights(rng, mdp)
+    if seed % 2:
+        q = policy_value(mdp, random_pi(rng, mdp))[1] + (seed % 3) * 1e-6 * q
+    problem = q_problem(mdp, q, "l2", weights)
+    solution = solve_l2(problem)
+    assert solution.converged
+    check_against_oracle(mdp, q, weights, problem, solution, rtol=1e-8)
+
+
+@pytest.mark.parametrize("smallest", [1e-8, 1e-22, 1e-100])
+def test_tiny_probabilities_do_not_overflow_single_precision(monkeypatch: pytest.MonkeyPatch, smallest: float) -> None:
+    monkeypatch.setattr(rows_module, "THREADED_FROM", 1)
+    monkeypatch.setattr(l2_module, "THREADED_FROM", 1)
+    rng = np.random.default_rng(0)
+    P = np.zeros((4, 2, 4))
+    P[..., :3] = rng.dirichlet(np.ones(3), size=(4, 2))
+    P[..., 3] = smallest
+    P[..., 0] -= smallest
+    mdp = FiniteMDP(P, rng.normal(size=(4, 2)), 0.9)
+    q = random_q(rng, mdp)
+    problem = q_problem(mdp, q, "l2")
+    solution = solve_l2(problem)
+    assert solution.converged
+    check_against_oracle(mdp, q, None, problem, solution, rtol=1e-8)
 
 
 def test_products_in_threads_are_the_products(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,11 +152,12 @@ def _newton_step(
     """The Newton step by conjugate gradients, as far as the gap or the next set of free states calls for it."""
     weight = float(problem.d.max())
     # The system P'DP x = -g / size with the largest weight 1, so that its numbers suit single precision too.
-    single = _in_single(problem)
+    scaled = preconditioner * (problem.gamma**2 * weight)
+    single = _in_single(problem, scaled)
     rows, finest = (problem.rows.single, 1e-10) if single else (problem.rows, 1e-24)
     dtype: Any = np.float32 if single else np.float64
     unit = size / (problem.gamma**2 * weight)
-    d, scaled = (problem.d / weight).astype(dtype), (preconditioner * (problem.gamma**2 * weight)).astype(dtype)
+    d, scaled = (problem.d / weight).astype(dtype), scaled.astype(dtype)
     residual = (np.where(free, -point.g, 0.0) / size).astype(dtype)
     step, width = np.zeros_like(residual), np.maximum(point.v - problem.lo, problem.hi - point.v)
     z = scaled * residual
@@ -186,13 +187,15 @@ def _newton_step(
     return full, products
 
 
-def _in_single(problem: BoxProblem) -> bool:
+def _in_single(problem: BoxProblem, preconditioner: Array) -> bool:
     """Whether steps are computed in single precision.
 
     Where memory limits, that takes half the time. A step need not be exact: gradient, objective and gap at its end
-    are, and the next step corrects what is left. Not where weights differ by more than single precision holds.
+    are, and the next step corrects what is left. Not where the weights of rows, or of states, differ by more than
+    single precision holds.
     """
-    return problem.rows.matrix.nnz >= THREADED_FROM and problem.smallest_weight > 1e-6 * float(problem.d.max())
+    even = problem.smallest_weight > 1e-6 * float(problem.d.max()) and float(preconditioner.max()) < 1e12
+    return problem.rows.matrix.nnz >= THREADED_FROM and even
 
 
 def _line_search(problem: BoxProblem, point: _Point, direction: Array, step: float) -> tuple[_Point, int]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from ipe.behaviours import conservative_update, vdbe_update
 from ipe.entropy import uniform
 from ipe.tabular.acting import View, epsilon_of, preference, probabilities
 from ipe.tabular.model import Model, choose, locate
+from ipe.tabular.numbers import Streams, pair
 from ipe.tabular.state import Program, Run, Step, Transition
 from ipe.updates import (
     absolute_update,
@@ -34,7 +34,7 @@ _UPDATES = {
 }
 
 
-def begin(program: Program, model: Model, parameters: Parameters, key: Any, q: Any, theta: Any) -> Run:
+def begin(program: Program, model: Model, parameters: Parameters, random: Streams, q: Any, theta: Any) -> Run:
     """A run before its first step."""
     n = program.n_steps
     indices = jnp.zeros(n, jnp.int32)
@@ -42,7 +42,7 @@ def begin(program: Program, model: Model, parameters: Parameters, key: Any, q: A
     return Run(
         q=q,
         theta=theta,
-        state=_start(program, model, key, 0),
+        state=_start(program, model, random, jnp.int32(0)),
         total=jnp.zeros(()),
         y=jnp.zeros_like(q) if program.update == "fenchel" else None,
         average=uniform(q, model.allowed) if conservative else None,
@@ -53,11 +53,11 @@ def begin(program: Program, model: Model, parameters: Parameters, key: Any, q: A
 
 
 def advance(
-    program: Program, model: Model, parameters: Parameters, key: Any, run: Run, t: Any
+    program: Program, model: Model, parameters: Parameters, random: Streams, run: Run, t: Any
 ) -> tuple[Run, Step | None]:
     """One step: act, update Q, then theta with the updated Q; or theta first."""
     s = run.state
-    to_act, to_move = _numbers(key, t + 1)
+    to_act, to_move = pair(random.steps, t)
     # All states' probabilities are worked out only where they are recorded.
     view = _tables(run, model) if program.record else View(*(_row(table, s) for table in _tables(run, model)))
     pi = probabilities(program.behaviour, program.ties, view, t, parameters)
@@ -77,7 +77,7 @@ def advance(
 
     restarted = following
     if model.terminal is not None:
-        restarted = jnp.where(ended, _start(program, model, key, t + 1), following)
+        restarted = jnp.where(ended, _start(program, model, random, t + 1), following)
     run = run._replace(state=restarted, total=run.total + reward)
     if not program.record:
         return run, None
@@ -158,14 +158,8 @@ def _update_behaviour(
     return run
 
 
-def _numbers(key: Any, count: Any) -> Any:
-    """Two uniform numbers in [0, 1), of 32 bits each: the words of a key folded with a count."""
-    return jax.random.key_data(jax.random.fold_in(key, count)).astype(jnp.float64) * 2.0**-32
-
-
-def _start(program: Program, model: Model, key: Any, count: Any) -> Any:
-    """A start state, from a key of its own: the counts of steps begin at 1."""
-    number = _numbers(jax.random.fold_in(key, 0), count)[0]
+def _start(program: Program, model: Model, random: Streams, n: Any) -> Any:
+    number, _ = pair(random.starts, n)
     return model.start.outcomes[locate(model.start, 0, number, program.start_looks)]
 
 

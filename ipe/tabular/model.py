@@ -78,13 +78,12 @@ def locate(rows: Rows, row: Any, number: Any, looks: int) -> Any:
 
 
 def choose(pi: Any, number: Any, allowed: Any) -> Any:
-    """The action at which the cumulated probability exceeds a number in [0, 1); never one of probability 0.
+    """The action at which the cumulated probability exceeds a number of 32 bits in [0, 1); never one of probability 0.
 
     Where the probabilities are NaN, because the values have overflowed, the first allowed action.
     """
-    cumulated = jnp.cumsum(pi)
-    # Rounding may leave the sum short of one, and make it rise at an action of probability 0.
-    found = (pi > 0) & (cumulated > number * jnp.max(cumulated))
+    # Rounding may leave the sum short of one, but not as short as 2^-32, and make it rise where pi is 0.
+    found = (pi > 0) & (jnp.cumsum(pi) > number)
     rank = found if allowed is None else 2 * found.astype(jnp.int8) + allowed
     return jnp.argmax(rank).astype(jnp.int32)
 

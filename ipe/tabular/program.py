@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ipe.mdp import Array
 from ipe.tabular.learning import advance, begin
 from ipe.tabular.model import Model
+from ipe.tabular.numbers import streams
 from ipe.tabular.state import Program, Run, Step
 
 LANE_ELEMENTS = 2048
@@ -57,8 +58,7 @@ def lane_runner(
 
     Returns:
         A function of the index of each lane's run, shape (lanes,), and the parameters of its setting, shape (lanes,)
-        each, that returns the last state of every lane and what was recorded on the way. The key of a run is
-        `fold_in(key(seed), index)`.
+        each, that returns the last state of every lane and what was recorded on the way.
     """
     # Float64 here and nowhere else: the switch belongs to the thread, and the block, that sets it.
     with jax.enable_x64(True):
@@ -79,15 +79,13 @@ def _compiled(
     program: Program, steps: int, lanes: int, leaves: tuple[Any, ...], tree: Any, names: tuple[str, ...]
 ) -> Any:
     def run_lanes(model: Model, tables: Any, seed: Any, indices: Any, parameters: Any) -> tuple[Run, Step | None]:
-        seeded = jax.random.key(seed, impl="threefry2x32")
-
         def lane(index: Any, own: Any) -> tuple[Run, Step | None]:
-            key = jax.random.fold_in(seeded, index)
+            random = streams(seed, index)
 
             def step(run: Run, t: Any) -> tuple[Run, Step | None]:
-                return advance(program, model, own, key, run, t)
+                return advance(program, model, own, random, run, t)
 
-            return jax.lax.scan(step, begin(program, model, own, key, *tables), jnp.arange(steps, dtype=jnp.int32))
+            return jax.lax.scan(step, begin(program, model, own, random, *tables), jnp.arange(steps, dtype=jnp.int32))
 
         return jax.vmap(lane)(indices, parameters)
 

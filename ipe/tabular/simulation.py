@@ -73,9 +73,9 @@ def simulate(
     the parameters alpha_pi (.05) and tau (0, the weight of the entropy bonus), "fenchel" also beta (.1). With
     "none" there is no policy to learn. All have alpha_q (.5) and gamma (that of the MDP).
 
-    Float64 throughout. The random numbers of run i come from the key `fold_in(key(seed), i)` and nothing else: a run is
-    the same to the byte alone or among others, and all settings of a sweep see the same numbers (which makes their
-    differences less noisy). A shorter run is the beginning of a longer one.
+    Float64 throughout. The random numbers of run i come from the key `fold_in(key(seed), i)` and nothing else (see
+    `ipe.tabular.numbers`): a run is the same to the byte alone or among others, and all settings of a sweep see the
+    same numbers, which makes their differences less noisy. A shorter run is the beginning of a longer one.
 
     Args:
         mdp: any finite MDP, continuing or with terminal states.
