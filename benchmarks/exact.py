@@ -129,9 +129,7 @@ def main() -> None:
                     continue
                 previous = times.get((norm, solver, n // 10))
                 if solver != "ipe" and previous is not None and 10 * previous > options.limit:
-                    print(
-                        f"{norm:5}{n:9d}  {solver:17}  not tried: 10 times the {previous:.0f} s before is past the limit"
-                    )
+                    print(f"{norm:5}{n:9d}  {solver:17}  not tried: ten times {previous:.0f} s is past the limit")
                     break
                 row = start_row(solver, norm, n, options)
                 if row is None or (solver != "ipe" and not row["met"]):
