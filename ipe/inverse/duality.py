@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from ipe.inverse.problem import BoxProblem
+from ipe.inverse.rows import dot
 from ipe.mdp import Array
 
 
 def dual_value(problem: BoxProblem, y: Array, c: Array) -> float:
     r""":math:`-y^\top b + \sum_s \min\{c_s\, lo_s, c_s\, hi_s\}` for multipliers y and :math:`c = A^\top y`."""
-    return float(-np.dot(y, problem.b) + np.minimum(c * problem.lo, c * problem.hi).sum())
+    return float(-dot(y, problem.b) + np.minimum(c * problem.lo, c * problem.hi).sum())
 
 
 def lower_bound(problem: BoxProblem, y: Array) -> float:
@@ -36,7 +37,7 @@ def project_dual(problem: BoxProblem, y: Array) -> Array:
     rows = problem.d > 0
     inverse = np.divide(1.0, problem.d, out=np.zeros_like(y), where=rows)
     size = np.abs(y)
-    if float(np.dot(size, inverse)) <= 1.0:
+    if dot(size, inverse) <= 1.0:
         return np.where(rows, y, 0.0)
     # The projection is sign(y) max(|y| - t / d, 0); t solves a piecewise linear equation in the
     # thresholds d |y|, sorted from the largest.

@@ -20,6 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ipe.inverse.duality import lower_bound
 from ipe.inverse.problem import BoxProblem, BoxSolution
+from ipe.inverse.rows import dot
 from ipe.mdp import Array
 
 ALWAYS_DIRECT = 1500
@@ -49,7 +50,7 @@ class _Pair:
         return self.z_up, self.z_down, self.z_lo, self.z_hi
 
     def complementarity(self) -> float:
-        return float(sum(np.dot(x, z) for x, z in zip(self.slacks(), self.multipliers(), strict=True)))
+        return float(sum(dot(x, z) for x, z in zip(self.slacks(), self.multipliers(), strict=True)))
 
 
 def solve_interior_point(
@@ -127,7 +128,7 @@ class _State:
         _, _, change = direction(targets)
         primal, dual = longest_step(p.slacks(), change.slacks()), longest_step(p.multipliers(), change.multipliers())
         ahead = sum(
-            float(np.dot(x + primal * dx, z + dual * dz))
+            dot(x + primal * dx, z + dual * dz)
             for x, dx, z, dz in zip(p.slacks(), change.slacks(), p.multipliers(), change.multipliers(), strict=True)
         )
         centre = barrier * (ahead / count / barrier) ** 3
@@ -176,7 +177,7 @@ class _State:
             e_up, e_down, e_lo, e_hi = (target / x for target, x in zip(targets, p.slacks(), strict=True))
             rest = float(e_up.sum() + e_down.sum())
             dx = solve((e_lo - e_hi) - A.T @ (e_up - e_down) + g * (rest / total))
-            dt = (rest + float(np.dot(g, dx))) / total
+            dt = (rest + dot(g, dx)) / total
             dr = A @ dx
             return (
                 dx,
@@ -202,7 +203,7 @@ class _State:
             diagonal = sparse.csr_array(A.multiply(A)).T @ weights + box - g * g / total
 
             def product(x: Array) -> Array:
-                out: Array = A.T @ (weights * (A @ x)) + box * x - g * (float(np.dot(g, x)) / total)
+                out: Array = A.T @ (weights * (A @ x)) + box * x - g * (dot(g, x) / total)
                 return out
 
             def iterative(rhs: Array) -> Array:
@@ -229,17 +230,17 @@ def _conjugate_gradients(product: Callable[[Array], Array], diagonal: Array, rhs
     """Jacobi-preconditioned conjugate gradients; None when they do not converge in a few hundred steps."""
     x, residual = np.zeros_like(rhs), rhs
     z = residual / diagonal
-    direction, rz = z, float(np.dot(residual, z))
+    direction, rz = z, dot(residual, z)
     target = CG_TOLERANCE * rz
     for _ in range(MAX_CG_STEPS):
         if rz <= target:
             return x
         curved = product(direction)
-        alpha = rz / float(np.dot(direction, curved))
+        alpha = rz / dot(direction, curved)
         x = x + alpha * direction
         residual = residual - alpha * curved
         z = residual / diagonal
-        previous, rz = rz, float(np.dot(residual, z))
+        previous, rz = rz, dot(residual, z)
         direction = z + (rz / previous) * direction
     return None
 

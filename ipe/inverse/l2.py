@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ipe.inverse.problem import BoxProblem, BoxSolution, weighted_norm
-from ipe.inverse.rows import THREADED_FROM
+from ipe.inverse.rows import THREADED_FROM, dot
 from ipe.mdp import Array, Mask
 
 IDENTIFICATION_STEPS = 3
@@ -99,7 +99,7 @@ def _first_guess(problem: BoxProblem) -> Array:
 
 def _evaluate(problem: BoxProblem, v: Array, delta: Array) -> _Point:
     weighted = problem.d * delta
-    return _Point(v, delta, 0.5 * float(np.dot(weighted, delta)), problem.transposed(weighted))
+    return _Point(v, delta, 0.5 * dot(weighted, delta), problem.transposed(weighted))
 
 
 def _gap(problem: BoxProblem, point: _Point) -> float:
@@ -121,7 +121,7 @@ def _identify(problem: BoxProblem, point: _Point, preconditioner: Array) -> tupl
         free = _free(problem, point)
         direction = np.where(free, -preconditioner * point.g, 0.0)
         curvature = problem.gamma**2 * weighted_norm(problem.rows.times(direction), problem.d, "l2") ** 2
-        slope = float(np.dot(point.g, direction))
+        slope = dot(point.g, direction)
         if not (slope < 0 < curvature):
             return point, products
         following, used = _line_search(problem, point, direction, -slope / curvature)
@@ -161,21 +161,21 @@ def _newton_step(
     residual = (np.where(free, -point.g, 0.0) / size).astype(dtype)
     step, width = np.zeros_like(residual), np.maximum(point.v - problem.lo, problem.hi - point.v)
     z = scaled * residual
-    direction, rz = z, float(np.dot(residual, z))
+    direction, rz = z, dot(residual, z)
     first, products = rz, 0
     while rz > 0 and products < MAX_CG_STEPS:
         curved = rows.normal_times(d, direction)
         curved[~free] = 0.0
         products += 1
-        curvature = float(np.dot(direction, curved))
+        curvature = dot(direction, curved)
         if curvature <= 0:
             break
         alpha = rz / curvature
         step += alpha * direction
         residual -= alpha * curved
         z = scaled * residual
-        previous, rz = rz, float(np.dot(residual, z))
-        if size * float(np.dot(np.abs(residual), width)) <= 0.3 * target:
+        previous, rz = rz, dot(residual, z)
+        if size * dot(np.abs(residual), width) <= 0.3 * target:
             break
         if rz <= 1e-2 * first:
             # A step that leaves the box ends on another set of free states: more accuracy is wasted on it.
@@ -207,7 +207,7 @@ def _line_search(problem: BoxProblem, point: _Point, direction: Array, step: flo
     for tries in range(1, MAX_HALVINGS):
         v = problem.clip(point.v + step * direction)
         moved = v - point.v
-        promised = float(np.dot(point.g, moved))
+        promised = dot(point.g, moved)
         if not promised < 0:
             break
         change = problem.rows.times(moved)

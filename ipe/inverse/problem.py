@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from ipe.errors import InputError
-from ipe.inverse.rows import Rows
+from ipe.inverse.rows import Rows, dot
 from ipe.mdp import Array, FiniteMDP, Mask
 from ipe.planning import action_bounds
 
@@ -106,7 +106,7 @@ class BoxProblem:
     @property
     def gap_rounding(self) -> float:
         """How large the rounding errors in the l2 gap can be: no smaller gap can be asked for."""
-        return 16 * float(np.finfo(float).eps) * self.scale * float(np.dot(self.column_weights, self.hi - self.lo))
+        return 16 * float(np.finfo(float).eps) * self.scale * dot(self.column_weights, self.hi - self.lo)
 
     def norm_of(self, delta: Array) -> float:
         """The problem's weighted norm of residuals."""
@@ -142,9 +142,9 @@ class BoxSolution:
 def weighted_norm(x: Array, d: Array, norm: Norm) -> float:
     r""":math:`\sqrt{\sum d x^2}` (l2), :math:`\sum d |x|` (l1) or :math:`\max d |x|` (l-inf)."""
     if norm == "l2":
-        return float(np.sqrt(np.dot(d, x * x)))
+        return float(np.sqrt(dot(d, x * x)))
     if norm == "l1":
-        return float(np.dot(d, np.abs(x)))
+        return dot(d, np.abs(x))
     return float((d * np.abs(x)).max(initial=0.0))
 
 

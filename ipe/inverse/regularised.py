@@ -29,6 +29,7 @@ from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.l2 import certificate
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem, v_problem
 from ipe.inverse.result import EvaluationPolicy
+from ipe.inverse.rows import dot
 from ipe.inverse.solve import make_result
 from ipe.mdp import Array, FiniteMDP, numeric
 from ipe.planning.operators import average, backup
@@ -158,7 +159,7 @@ class _Dual:
         v = average(pi, self.q)
         variance = average(pi, np.where(self.allowed, self.q - v[:, None], 0.0) ** 2)
         log_means = np.where(self.live, top + np.log(sums / self.count), 0.0)
-        dual = 0.5 * np.dot(weighted, delta) + np.dot(weighted, problem.b) + np.dot(self.weight, log_means)
+        dual = 0.5 * dot(weighted, delta) + dot(weighted, problem.b) + dot(self.weight, log_means)
         return _Point(delta, eta, pi, v, variance, float(dual))
 
     def objective(self, point: _Point) -> float:
@@ -166,7 +167,7 @@ class _Dual:
         scaled = np.where(self.allowed, point.pi * self.count[:, None], 1.0)
         divergence = average(point.pi, np.log(np.maximum(scaled, np.finfo(float).tiny)))
         delta = self.problem.residuals(point.v)
-        return float(0.5 * np.dot(self.problem.d * delta, delta) + np.dot(self.weight, divergence))
+        return float(0.5 * dot(self.problem.d * delta, delta) + dot(self.weight, divergence))
 
     def minimise(self, rtol: float) -> tuple[_Point, float, float, int]:
         """Damped Newton steps until the duality gap is small, or no step lowers the dual function."""
@@ -189,7 +190,7 @@ class _Dual:
         change = self._solve(point, problem.transposed(problem.d * rest))
         product = problem.rows.times(change)
         direction = rest - problem.gamma * (product if problem.all_rows else np.where(problem.d > 0, product, 0.0))
-        slope = -float(np.dot(problem.d * rest, direction))
+        slope = -dot(problem.d * rest, direction)
         size = 1.0
         while size > 1e-10:
             trial = self.at(point.delta + size * direction)
@@ -204,18 +205,18 @@ class _Dual:
         scale = 1.0 / (1.0 + root * root * self.diagonal)
         u, residual = np.zeros_like(rhs), root * rhs
         z = scale * residual
-        direction, rz = z, float(np.dot(residual, z))
+        direction, rz = z, dot(residual, z)
         target = 1e-20 * rz
         for _ in range(MAX_CG_STEPS):
             if rz <= target:
                 break
             hessian = self.problem.rows.normal_times(self.problem.d, root * direction)
             curved = direction + self.problem.gamma**2 * root * hessian
-            alpha = rz / float(np.dot(direction, curved))
+            alpha = rz / dot(direction, curved)
             u += alpha * direction
             residual = residual - alpha * curved
             z = scale * residual
-            previous, rz = rz, float(np.dot(residual, z))
+            previous, rz = rz, dot(residual, z)
             direction = z + (rz / previous) * direction
         out: Array = root * u
         return out

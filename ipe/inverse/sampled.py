@@ -19,6 +19,7 @@ from ipe.checks import check_policy, check_positive, check_q, check_weights
 from ipe.inverse.l2 import certificate
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem
 from ipe.inverse.result import EvaluationPolicy
+from ipe.inverse.rows import dot
 from ipe.inverse.solve import make_result
 from ipe.mdp import Array, FiniteMDP
 from ipe.planning.operators import average
@@ -76,7 +77,7 @@ def sampled_objective(mdp: FiniteMDP, policy: Any, *, q: Any, weights: Any = Non
     problem = q_problem(mdp, given, "l2", check_weights(mdp, weights, "q"))
     v = average(check_policy(mdp, policy), given)
     errors = mdp.gamma * v[mdp.transitions.indices] - _transition_targets(mdp, given)
-    return float(np.dot(_transition_weights(mdp, problem), errors * errors))
+    return dot(_transition_weights(mdp, problem), errors * errors)
 
 
 def _sources(mdp: FiniteMDP) -> Array:
