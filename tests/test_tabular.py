@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values
 from ipe.tabular import BEHAVIOURS, PARAMETERS, TabularRuns, simulate
 from ipe.tabular.model import looks, model_of
+from ipe.tabular.numbers import pair, streams
 from ipe.tabular.program import _compiled, lane_count
 from ipe.zoo import chain, garnet, river_swim, switch_stay
 from tests.strategies import random_mdp
@@ -264,6 +267,25 @@ def test_runs_that_diverge_say_so_and_stay_inside_the_mdp(masked: FiniteMDP) -> 
         assert not np.isfinite(runs.rmse).all()
         assert masked.allowed[runs.states, runs.actions].all()
         assert np.isfinite(runs.reward).all()
+
+
+def test_random_numbers_are_uniform_and_independent() -> None:
+    runs, steps, bins = 500, 400, 16
+    with jax.enable_x64(True):
+        own = jax.vmap(lambda i: streams(7, i))(jnp.arange(runs))
+        counts = jnp.arange(steps, dtype=jnp.int32)
+        numbers = np.array(jax.vmap(lambda w: jnp.stack(pair(w, counts), axis=-1))(own.steps))
+        starts = np.array(jax.vmap(lambda w: pair(w, counts)[0])(own.starts))
+    assert 0.0 <= numbers.min() < numbers.max() < 1.0
+    samples = {
+        "action and next state": (numbers[..., 0], numbers[..., 1]),
+        "one step and the next": (numbers[:, 1:, 0], numbers[:, :-1, 0]),
+        "one run and the next": (numbers[1:, :, 0], numbers[:-1, :, 0]),
+        "step and start": (numbers[..., 0], starts),
+    }
+    for what, (x, y) in samples.items():
+        cells = np.bincount((x.ravel() * bins).astype(int) * bins + (y.ravel() * bins).astype(int), minlength=bins**2)
+        assert chisquare(cells).pvalue > 1e-3, what
 
 
 def test_next_states_have_their_probabilities() -> None:

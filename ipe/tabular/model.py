@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ipe.errors import InputError
 from ipe.mdp import Array, FiniteMDP
-from ipe.mdp import _start as start_distribution
+from ipe.mdp_input import start_distribution
 
 
 class Rows(NamedTuple):
