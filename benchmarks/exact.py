@@ -66,7 +66,8 @@ def solve_clarabel(mdp: FiniteMDP, q: Array, norm: str, form: str, limit: float)
     problem.solve(solver=cp.CLARABEL, time_limit=limit)
     value = math.nan if problem.value is None else float(problem.value)
     residual_norm = math.sqrt(max(value, 0.0)) if norm == "l2" else value
-    return {"residual": residual_norm, "gap": math.nan, "method": "Clarabel", "met": problem.status == "optimal"}
+    solved = problem.status in ("optimal", "optimal_inaccurate")
+    return {"residual": residual_norm, "gap": math.nan, "method": f"Clarabel: {problem.status}", "met": solved}
 
 
 def run_row(options: argparse.Namespace) -> None:
@@ -107,7 +108,8 @@ def main() -> None:
     parser.add_argument("--values", choices=("value-iteration", "noise"), default="value-iteration")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one solve of Clarabel")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--no-clarabel", action="store_true")
+    parser.add_argument("--no-clarabel", action="store_true", help="this library alone")
+    parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=SOLVERS)
     for name, kind in (("states", int), ("rtol", float), ("norm", str), ("solver", str)):
         parser.add_argument(f"--{name}", type=kind, help=argparse.SUPPRESS)
     parser.add_argument("--row", action="store_true", help=argparse.SUPPRESS)
@@ -121,7 +123,7 @@ def main() -> None:
     sizes = [n for n in (10**2, 10**3, 10**4, 10**5, 10**6) if n <= options.max_states]
     times: dict[tuple[str, str, int], float] = {}
     for norm in options.norms:
-        for solver in SOLVERS if not options.no_clarabel else SOLVERS[:1]:
+        for solver in options.solvers if not options.no_clarabel else SOLVERS[:1]:
             for n in sizes:
                 if solver == "clarabel-simplex" and norm != "l2":
                     continue
@@ -133,7 +135,8 @@ def main() -> None:
                     break
                 row = start_row(solver, norm, n, options)
                 if row is None or (solver != "ipe" and not row["met"]):
-                    print(f"{norm:5}{n:9d}  {solver:17}  more than {options.limit:.0f} s, or not solved", flush=True)
+                    ended = "out of time or memory" if row is None else f"{row['method']} after {row['seconds']:.0f} s"
+                    print(f"{norm:5}{n:9d}  {solver:17}  {ended}", flush=True)
                     break
                 times[norm, solver, n] = row["seconds"]
                 growth = f"{math.log10(row['seconds'] / previous):8.2f}" if previous else " " * 8
