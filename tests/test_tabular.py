@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values
+from ipe.studies.switch_stay.reference import REFERENCE
 from ipe.tabular import BEHAVIOURS, PARAMETERS, TabularRuns, simulate
 from ipe.tabular.model import looks, model_of
 from ipe.tabular.numbers import pair, streams
@@ -21,25 +22,6 @@ from ipe.zoo import chain, garnet, river_swim, switch_stay
 from tests.strategies import random_mdp
 from tests.tabular_oracle import Oracle
 
-# Behaviour, parameter and value; mean and sd of the reward, mean and sd of the RMSE, of 5000 runs of 500 steps.
-REFERENCE = [
-    ("epsilon-greedy", "epsilon", 0.05, 1.388, 0.389, 3.78, 4.43),
-    ("epsilon-greedy", "epsilon", 0.1, 1.354, 0.399, 3.54, 4.47),
-    ("epsilon-greedy", "epsilon", 0.3, 1.218, 0.171, 0.089, 0.75),
-    ("epsilon-greedy", "epsilon", 1.0, 0.499, 0.049, 0.040, 0.03),
-    ("linear", "anneal_steps", 50, 1.564, 0.265, 0.967, 2.81),
-    ("linear", "anneal_steps", 100, 1.578, 0.144, 0.244, 1.47),
-    ("linear", "anneal_steps", 200, 1.452, 0.053, 0.002, 0.13),
-    ("linear", "anneal_steps", 500, 0.994, 0.061, 0.0001, 0.0002),
-    ("ipe", "alpha_pi", 0.01, 1.450, 0.139, 0.004, 0.11),
-    ("ipe", "alpha_pi", 0.05, 1.573, 0.312, 0.986, 2.24),
-    ("ipe", "alpha_pi", 0.2, 1.454, 0.440, 4.43, 3.96),
-    ("ipe", "alpha_pi", 1.0, 1.203, 0.406, 8.91, 3.01),
-    ("epsilon-ipe", "alpha_pi", 0.01, 1.469, 0.121, 0.002, 0.11),
-    ("epsilon-ipe", "alpha_pi", 0.05, 1.670, 0.215, 0.485, 1.51),
-    ("epsilon-ipe", "alpha_pi", 0.2, 1.683, 0.339, 2.69, 3.24),
-    ("epsilon-ipe", "alpha_pi", 1.0, 1.740, 0.390, 7.67, 2.92),
-]
 STATIC = ("update", "order", "ties", "n_steps")
 
 
@@ -118,16 +100,17 @@ def test_options_are_those_of_a_plain_loop(mdp: FiniteMDP, behaviour: str, optio
     agree_with_the_oracle(mdp, behaviour, **options)
 
 
-@pytest.mark.parametrize("behaviour", ["epsilon-greedy", "linear", "ipe", "epsilon-ipe"])
-def test_reference_table(behaviour: str) -> None:
-    rows = [row for row in REFERENCE if row[0] == behaviour]
-    runs = simulate(
-        switch_stay(), behaviour, sweep={rows[0][1]: [row[2] for row in rows]}, runs=1000, steps=500, seed=1
-    )
-    for i, (_, parameter, value, reward, reward_sd, rmse, rmse_sd) in enumerate(rows):
+@pytest.mark.parametrize(
+    ("behaviour", "parameter"),
+    [("epsilon-greedy", "epsilon"), ("linear", "anneal_steps"), ("ipe", "alpha_pi"), ("epsilon-ipe", "alpha_pi")],
+)
+def test_reference_table(behaviour: str, parameter: str) -> None:
+    rows = REFERENCE[behaviour]
+    runs = simulate(switch_stay(), behaviour, sweep={parameter: list(rows)}, runs=1000, steps=500, seed=1)
+    for i, (value, row) in enumerate(rows.items()):
         assert runs.settings[parameter][i] == value
-        assert runs.reward[i].mean() == pytest.approx(reward, abs=max(0.14 * reward_sd, 0.005)), value
-        assert runs.rmse[i].mean() == pytest.approx(rmse, abs=max(0.14 * rmse_sd, 0.005)), value
+        assert runs.reward[i].mean() == pytest.approx(row.reward, abs=max(0.14 * row.reward_sd, 0.005)), value
+        assert runs.rmse[i].mean() == pytest.approx(row.rmse, abs=max(0.14 * row.rmse_sd, 0.005)), value
 
 
 @pytest.mark.parametrize(("behaviour", "paper", "fenchel"), [("ipe", 1.34, 1.49), ("epsilon-ipe", 1.41, 1.54)])
