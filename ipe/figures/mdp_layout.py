@@ -6,6 +6,7 @@ is an arrow; one with several goes to a dot first, and from there with its proba
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -71,7 +72,7 @@ def inside_state(centre: Array, half: float, square: bool) -> Inside:
     return lambda points: np.hypot(*(points - centre).T) < reach
 
 
-class _Plan:
+class _Plan(ABC):
     """What the routing of one pair needs to know of the whole: the places, and who else leaves a state."""
 
     centres: Array
@@ -84,24 +85,25 @@ class _Plan:
         self.gap = max(1.7, widest + 0.5) if self.crowd == 0 else max(2.3 + 0.25 * self.crowd, widest + 0.9)
         self.place_states()
 
+    @abstractmethod
     def place_states(self) -> None:
-        raise NotImplementedError
+        """Set the centres of the states."""
 
+    @abstractmethod
     def outward(self, s: int) -> float:
         """The direction, in degrees, in which nothing lies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bulge(self, s: int, target: int, a: int) -> float:
         """How far the arrow of an action with one outcome bends to the left of its way."""
-        raise NotImplementedError
 
+    @abstractmethod
     def onward_bulge(self, s: int, target: int, a: int, dot: Array) -> float:
         """How far an arrow from a dot bends to the left of its way."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dot_place(self, s: int, a: int) -> Array:
         """Where the dot of an action with several outcomes goes."""
-        raise NotImplementedError
 
     def dots(self, state: int) -> list[int]:
         return [a for (s, a), found in self.outcomes.items() if s == state and len(found) > 1]
