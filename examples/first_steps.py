@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import ipe
-from ipe.figures import draw_mdp, save_figure
-from ipe.figures.polytope import draw_value_map
+from ipe.figures import draw_mdp, draw_value_map, save_figure
 from ipe.polytope import paper_grid, value_map, value_polytope
 
 

@@ -1,6 +1,20 @@
 """Figures: drawn with matplotlib's objects, one style, no global state."""
 
 from ipe.figures.mdp import draw_mdp
+from ipe.figures.polytope import draw_polytope, draw_value_map
+from ipe.figures.sensitivity import draw_sensitivity
 from ipe.figures.style import OKABE_ITO, new_figure, save_figure, style
+from ipe.figures.trajectories import draw_epsilon, draw_paths
 
-__all__ = ["OKABE_ITO", "draw_mdp", "new_figure", "save_figure", "style"]
+__all__ = [
+    "OKABE_ITO",
+    "draw_epsilon",
+    "draw_mdp",
+    "draw_paths",
+    "draw_polytope",
+    "draw_sensitivity",
+    "draw_value_map",
+    "new_figure",
+    "save_figure",
+    "style",
+]
