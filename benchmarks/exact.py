@@ -74,6 +74,8 @@ def run_row(options: argparse.Namespace) -> None:
     """One row, in this process; prints it as JSON."""
     mdp = ipe.zoo.garnet(options.states, 4, 5, seed=0, gamma=0.95)
     q = values_of(mdp, options.values)
+    if options.solver != "ipe":
+        import cvxpy  # noqa: F401 (its import is not part of the time)
     times: list[float] = []
     row: dict[str, Any] = {}
     while len(times) < options.repeats and sum(times) < 10.0:
