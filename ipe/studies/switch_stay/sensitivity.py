@@ -61,7 +61,7 @@ def compute(settings: SwitchStaySettings, progress: Progress) -> Tables:
 
 
 def _late_switches(settings: SwitchStaySettings, sweep: Sweep) -> Table:
-    """How often the policy's more likely action changes in the last steps, per setting and run."""
+    """How often a greedy action of some state changes in the last steps, per setting and run."""
     runs = min(100, settings.trajectory_runs)
     result = simulate(
         switch_stay(settings.gamma), sweep.name, sweep={sweep.parameter: sweep.grid}, steps=settings.steps, runs=runs,
