@@ -8,7 +8,7 @@ Ties are broken at random: the arg max actions share the greedy probability equa
 """
 
 from ipe.behaviours.policies import boltzmann, epsilon_greedy, epsilon_ipe, greedy, ipe
-from ipe.behaviours.sampling import sample
+from ipe.behaviours.sampling import sample, sample_at
 from ipe.behaviours.schedules import conservative_update, exponential_schedule, linear_schedule, vdbe_update
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "ipe",
     "linear_schedule",
     "sample",
+    "sample_at",
     "vdbe_update",
 ]

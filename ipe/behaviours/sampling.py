@@ -33,19 +33,33 @@ def sample(key: AnyArray, probabilities: AnyArray) -> AnyArray:
     if isinstance(key, np.random.Generator):
         pi = actions(np.asarray(probabilities), "probabilities")
         check_distribution(pi, np.broadcast_to((pi != 0).any(-1, keepdims=True), pi.shape), "probabilities")
-        return _locate(pi.astype(np.float64), key.random(pi.shape[:-1]))
+        return sample_at(pi.astype(np.float64), key.random(pi.shape[:-1]))
     pi = actions(probabilities, "probabilities")
     jax = sys.modules.get("jax")  # whoever has a key has imported it
     if jax is None or not isinstance(key, jax.Array):
         raise InputError(f"key must be a numpy.random.Generator or a JAX key, found {type(key).__name__}")
     pi = jax.numpy.asarray(pi)
-    return _locate(pi, jax.random.uniform(key, pi.shape[:-1], pi.dtype))
+    return sample_at(pi, jax.random.uniform(key, pi.shape[:-1], pi.dtype))
 
 
-def _locate(pi: AnyArray, draw: AnyArray) -> AnyArray:
-    xp = namespace(pi)
-    cumulated = xp.cumsum(pi, axis=-1)
-    reach = xp.amax(xp.where(pi > 0, cumulated, 0.0), axis=-1)
+def sample_at(probabilities: AnyArray, draws: AnyArray) -> AnyArray:
+    r"""The action of each row that a uniform number stands for: the inverse of the distribution function.
+
+    Args:
+        probabilities: shape (..., A).
+        draws: uniform numbers in [0, 1), shape (...).
+
+    Returns:
+        The first action at which the cumulated probability exceeds the number, shape (...); -1 for a row of zeros.
+
+    Example:
+        >>> import numpy as np
+        >>> sample_at(np.array([0.25, 0.0, 0.75]), np.array(0.25))
+        array(2)
+    """
+    xp = namespace(probabilities)
+    cumulated = xp.cumsum(probabilities, axis=-1)
+    reach = xp.amax(xp.where(probabilities > 0, cumulated, 0.0), axis=-1)
     # Rounding may leave the sum short of one, and make it rise at an action of probability 0.
-    found = (pi > 0) & (cumulated > (draw * reach)[..., None])
+    found = (probabilities > 0) & (cumulated > (draws * reach)[..., None])
     return xp.where(xp.any(found, axis=-1), xp.argmax(found, axis=-1), -1)

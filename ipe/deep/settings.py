@@ -109,7 +109,7 @@ class TrainingSettings(_Settings):
     optimiser: Optimiser = Optimiser()
     """Of both networks."""
     policy_update: Literal["paper", "absolute"] = "paper"
-    r"""What the policy network descends: :math:`\frac12\delta^2`, or :math:`|\delta|`."""
+    r"""What the policy network descends: :math:`\delta^2`, or :math:`|\delta|`."""
     entropy_bonus: _NotNegative = 0.0
     r""":math:`\tau`: subtract :math:`\tau H(\pi(\cdot|s'))` from that."""
     delta_q: Literal["target", "online"] = "target"
@@ -141,6 +141,7 @@ class TrainingSettings(_Settings):
             "optimiser": self.optimiser.kind,
             "clips": self.optimiser.clip > 0.0,
             "huber": self.huber > 0.0,
+            "entropy_bonus": self.entropy_bonus > 0.0,
         }
 
 

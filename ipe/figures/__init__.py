@@ -1,5 +1,6 @@
 """Figures: drawn with matplotlib's objects, one style, no global state."""
 
+from ipe.figures.learning import learning_curves
 from ipe.figures.mdp import draw_mdp
 from ipe.figures.polytope import draw_polytope, draw_value_map
 from ipe.figures.sensitivity import draw_sensitivity
@@ -14,6 +15,7 @@ __all__ = [
     "draw_polytope",
     "draw_sensitivity",
     "draw_value_map",
+    "learning_curves",
     "new_figure",
     "save_figure",
     "style",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -10,15 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from ipe.analysis import Claim, claims_markdown, claims_records
 from ipe.atomic import write_atomic
 from ipe.errors import InputError
 from ipe.figures.style import figure_bytes
-from ipe.studies.parts import Part, Progress, Table
+from ipe.parquet import parquet_bytes
+from ipe.studies.parts import Part, Progress
 
 
 def choose_parts(parts: Sequence[Part], only: Sequence[str] | None) -> list[Part]:
@@ -108,11 +106,3 @@ def _for_part(part: Part, progress: Callable[[str, str, int, int], None] | None)
             progress(part.name, what, done, total)
 
     return report
-
-
-def parquet_bytes(table: Table) -> bytes:
-    """A table as the content of a Parquet file with page checksums: the same table gives the same bytes."""
-    buffer = io.BytesIO()
-    columns = {name: pa.array(column) for name, column in table.items()}
-    pq.write_table(pa.table(columns), buffer, compression="zstd", write_page_checksum=True)
-    return buffer.getvalue()

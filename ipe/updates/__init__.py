@@ -18,6 +18,9 @@ torch (see `ipe.entropy`): `theta` and `q_next` have shape (..., A), the rest br
 traced, so that runs and settings can be batched by `jax.vmap` inside `jax.lax.scan`. The result has the
 shape and dtype of theta. At a terminal transition theta stays as it is, bit for bit.
 
+`paper_gradient` and `absolute_gradient` are the gradients that the updates of those names descend, for a policy
+network and its optimiser.
+
 A baseline subtracted from Q(s', .) would change nothing: with a sum over all actions the update is
 invariant to it.
 """
@@ -25,10 +28,13 @@ invariant to it.
 from ipe.updates.backup import Update
 from ipe.updates.gradient import (
     FenchelUpdate,
+    Gradient,
+    absolute_gradient,
     absolute_update,
     entropy_bonus,
     fenchel_update,
     natural_update,
+    paper_gradient,
     paper_update,
 )
 from ipe.updates.proximal import kl_proximal_update
@@ -36,14 +42,17 @@ from ipe.updates.targets import NStepTarget, n_step_target, td_error
 
 __all__ = [
     "FenchelUpdate",
+    "Gradient",
     "NStepTarget",
     "Update",
+    "absolute_gradient",
     "absolute_update",
     "entropy_bonus",
     "fenchel_update",
     "kl_proximal_update",
     "n_step_target",
     "natural_update",
+    "paper_gradient",
     "paper_update",
     "td_error",
 ]

@@ -9,6 +9,13 @@ from ipe.entropy.arrays import AnyArray, actions, check_range, namespace, per_ro
 from ipe.updates.backup import Backup, Update, backup, entropy_weight, is_zero, settle, step_size
 
 
+class Gradient(NamedTuple):
+    """The gradient of a transition's loss in the logits, and its TD error."""
+
+    theta: AnyArray
+    delta: AnyArray
+
+
 class FenchelUpdate(NamedTuple):
     """The new logits, the TD error that the old ones had, and the new estimate of its mean."""
 
@@ -55,6 +62,54 @@ def paper_update(
     """
     parts = backup(theta, q_next, q_sa, reward, gamma, terminal, allowed)
     return Update(_descend(parts, 2.0 * parts.delta, alpha, tau, allowed), parts.delta)
+
+
+def paper_gradient(
+    theta: AnyArray,
+    q_next: AnyArray,
+    q_sa: AnyArray,
+    reward: AnyArray,
+    gamma: AnyArray,
+    terminal: AnyArray,
+    *,
+    tau: AnyArray = 0.0,
+    allowed: AnyArray | None = None,
+) -> Gradient:
+    r"""The gradient of :math:`\delta^2 - \tau H(\pi)` in the logits, which `paper_update` descends.
+
+    For a policy network, whose optimiser takes the step. 0 at a terminal transition. Args as `paper_update`.
+
+    Example:
+        >>> import numpy as np
+        >>> paper_gradient(np.zeros(2), [1.0, 0.0], q_sa=0.0, reward=0.0, gamma=0.5, terminal=False)
+        Gradient(theta=array([ 0.0625, -0.0625]), delta=np.float64(0.25))
+    """
+    parts = backup(theta, q_next, q_sa, reward, gamma, terminal, allowed)
+    return Gradient(_slope(parts, 2.0 * parts.delta, tau, allowed), parts.delta)
+
+
+def absolute_gradient(
+    theta: AnyArray,
+    q_next: AnyArray,
+    q_sa: AnyArray,
+    reward: AnyArray,
+    gamma: AnyArray,
+    terminal: AnyArray,
+    *,
+    tau: AnyArray = 0.0,
+    allowed: AnyArray | None = None,
+) -> Gradient:
+    r"""The gradient of :math:`|\delta| - \tau H(\pi)` in the logits, which `absolute_update` descends.
+
+    0 at a terminal transition. Args as `paper_update`.
+
+    Example:
+        >>> import numpy as np
+        >>> absolute_gradient(np.zeros(2), [1.0, 0.0], q_sa=0.0, reward=0.0, gamma=0.5, terminal=False).theta
+        array([ 0.125, -0.125])
+    """
+    parts = backup(theta, q_next, q_sa, reward, gamma, terminal, allowed)
+    return Gradient(_slope(parts, namespace(parts.theta).sign(parts.delta), tau, allowed), parts.delta)
 
 
 def absolute_update(
@@ -185,11 +240,15 @@ def entropy_bonus(theta: AnyArray, tau: AnyArray, *, allowed: AnyArray | None = 
 
 
 def _descend(parts: Backup, error: AnyArray, alpha: AnyArray, tau: AnyArray, allowed: AnyArray | None) -> AnyArray:
-    alpha = step_size(parts, alpha)
-    step = (alpha * error * parts.gamma)[..., None] * parts.pi * parts.advantage
+    return parts.theta - step_size(parts, alpha)[..., None] * _slope(parts, error, tau, allowed)
+
+
+def _slope(parts: Backup, error: AnyArray, tau: AnyArray, allowed: AnyArray | None) -> AnyArray:
+    """The gradient in the logits where that of the loss in delta is `error`."""
+    slope = (error * parts.gamma)[..., None] * parts.pi * parts.advantage
     if not is_zero(tau):
-        step = step + alpha[..., None] * entropy_bonus(parts.theta, tau, allowed=allowed)
-    return namespace(parts.theta).where(parts.terminal[..., None], parts.theta, parts.theta - step)
+        slope = slope + entropy_bonus(parts.theta, tau, allowed=allowed)
+    return namespace(parts.theta).where(parts.terminal[..., None], 0.0, slope)
 
 
 def _log_ratio(theta: AnyArray, allowed: AnyArray | None) -> AnyArray:

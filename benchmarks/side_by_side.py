@@ -1,0 +1,133 @@
+"""One process per core, all in their timed phase at the same time.
+
+The protocol: a child prints `ready` when it is warm, waits for a line on its standard input, measures, and prints one
+line of JSON. `side_by_side` starts the children, waits until all are ready, and lets all go at once. Only the standard
+library is needed, on either side: a child may belong to another environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import IO, Any
+
+READY = "ready"
+SINGLE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "JAX_PLATFORMS": "cpu",
+}
+"""What holds NumPy, torch and XLA to one thread, if set before they are imported."""
+
+
+class SideBySideError(RuntimeError):
+    """A child failed or took too long; the sentence says which and how it ended."""
+
+
+def available_cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def pin(core: int | None) -> None:
+    """Hold this process to one core, where the system can; None leaves it free."""
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
+def wait_for_the_others() -> None:
+    """In a child: say that it is warm, and wait until all are. Ends the process if the parent is gone."""
+    print(READY, flush=True)
+    if not sys.stdin.readline():
+        sys.exit(1)
+
+
+def side_by_side(
+    commands: Sequence[Sequence[str]],
+    *,
+    environment: Mapping[str, str] = SINGLE_THREAD,
+    warm_up: float = 300.0,
+    measurement: float = 300.0,
+) -> list[dict[str, Any]]:
+    """Run the commands at the same time, their timed phases together.
+
+    Args:
+        commands: one per child, each speaking the protocol above.
+        environment: variables added to this process's.
+        warm_up: seconds until every child must be ready.
+        measurement: seconds from then until every child must have ended.
+
+    Returns:
+        The last line of every child, decoded.
+
+    Raises:
+        SideBySideError: if a child failed or was late. The others are ended then.
+    """
+    return asyncio.run(_side_by_side(commands, {**os.environ, **environment}, warm_up, measurement))
+
+
+async def _side_by_side(
+    commands: Sequence[Sequence[str]], environment: Mapping[str, str], warm_up: float, measurement: float
+) -> list[dict[str, Any]]:
+    children: list[tuple[asyncio.subprocess.Process, IO[bytes]]] = []
+    with contextlib.ExitStack() as stack:
+        try:
+            for command in commands:
+                errors = stack.enter_context(tempfile.TemporaryFile())  # a pipe that nobody reads would fill up
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    env=environment,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=errors,
+                )
+                children.append((process, errors))
+            await _together([_until_ready(*child) for child in children], warm_up, "warm-up")
+            return await _together([_measured(*child) for child in children], measurement, "measurement")
+        except OSError as error:
+            raise SideBySideError(f"cannot start {commands[len(children)][0]}: {error.strerror or error}") from None
+        finally:
+            for process, _ in children:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+
+
+async def _together(phase: Sequence[Coroutine[Any, Any, Any]], seconds: float, name: str) -> list[Any]:
+    try:
+        return list(await asyncio.wait_for(asyncio.gather(*phase), seconds))
+    except TimeoutError:
+        raise SideBySideError(f"its {name} took more than {seconds:g} s") from None
+
+
+async def _until_ready(process: asyncio.subprocess.Process, errors: IO[bytes]) -> None:
+    assert process.stdout is not None
+    while line := await process.stdout.readline():
+        if line.decode().strip() == READY:
+            return
+    await process.wait()
+    raise SideBySideError(_last_words(process, errors))
+
+
+async def _measured(process: asyncio.subprocess.Process, errors: IO[bytes]) -> dict[str, Any]:
+    output, _ = await process.communicate(b"go\n")
+    lines = output.decode().strip().splitlines()
+    if process.returncode or not lines:
+        raise SideBySideError(_last_words(process, errors))
+    result: dict[str, Any] = json.loads(lines[-1])
+    return result
+
+
+def _last_words(process: asyncio.subprocess.Process, errors: IO[bytes]) -> str:
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    return lines[-1].strip() if lines else f"it ended with status {process.returncode} and said nothing"

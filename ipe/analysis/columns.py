@@ -1,0 +1,97 @@
+"""Columns of numbers: taken from a table of any kind, and checked before anything is computed with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ipe.errors import InputError
+from ipe.mdp import Array, numeric
+
+Frames: TypeAlias = NDArray[np.int64]
+
+
+def column(table: Any, name: str) -> NDArray[Any]:
+    """A column of a mapping of arrays, or of a table of pyarrow, pandas or polars."""
+    known = [str(key) for key in getattr(table, "column_names", getattr(table, "columns", table))]
+    if name not in known:
+        raise InputError(f"the table has no column {name!r}; its columns are {', '.join(known) or 'none'}")
+    return np.asarray(table[name])
+
+
+def one_axis(values: Any, name: str) -> Array:
+    """Numbers along one axis, as float64."""
+    out = numeric(values, name)
+    if out.ndim != 1:
+        raise InputError(f"{name} must have one axis; found shape {out.shape}")
+    return out
+
+
+def finite_numbers(values: Any, name: str) -> Array:
+    """Finite numbers along one axis, as float64."""
+    out = one_axis(values, name)
+    wrong = ~np.isfinite(out)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise InputError(f"{name}[{i}] = {out[i]:g} is not a finite number")
+    return out
+
+
+def whole_numbers(values: Any, name: str, least: int) -> Frames:
+    """Whole numbers along one axis, none below `least`."""
+    found = np.asarray(values)
+    if found.dtype.kind in "iu" and found.ndim == 1:
+        out = found.astype(np.int64)
+        wrong = out < least
+    else:
+        number = one_axis(values, name)
+        wrong = ~((number == np.floor(number)) & (np.abs(number) < 2**53) & (number >= least))
+        out = np.where(wrong, 0, number).astype(np.int64)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise InputError(f"{name}[{i}] = {found[i]} is not a whole number of at least {least}")
+    return out
+
+
+def check_count(value: Any, name: str) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
+    return int(value)
+
+
+def check_share(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0.0 < value < 1.0:
+        raise InputError(f"{name} must lie strictly between 0 and 1, found {value!r}")
+    return float(value)
+
+
+def runs_of(
+    table: Any, name: str, seeds: Sequence[int] | None, *, gaps: bool = False
+) -> Iterator[tuple[Frames, Array]]:
+    """Frames and values of each run, in order; with `gaps`, without those that are NaN."""
+    seed = whole_numbers(column(table, "seed"), "seed", least=0)
+    frames = whole_numbers(column(table, "frame"), "frame", least=0 if gaps else 1)
+    values = one_axis(column(table, name), name) if gaps else finite_numbers(column(table, name), name)
+    if not seed.size == frames.size == values.size:
+        raise InputError(f"seed, frame and {name} differ in length: {seed.size}, {frames.size} and {values.size}")
+    keep = ~np.isnan(values)
+    order = np.lexsort((frames, seed))
+    order = order[keep[order]]
+    seed, frames, values = seed[order], frames[order], values[order]
+    wanted = np.unique(seed) if seeds is None else _distinct(whole_numbers(seeds, "seeds", least=0))
+    starts, ends = (np.searchsorted(seed, wanted, side=side) for side in ("left", "right"))
+    for start, end in zip(starts, ends, strict=True):
+        yield frames[start:end], values[start:end]
+
+
+def _distinct(seeds: Frames) -> Frames:
+    unique, count = np.unique(seeds, return_counts=True)
+    if (count > 1).any():
+        raise InputError(f"seeds: {unique[int(np.argmax(count > 1))]} is listed more than once")
+    return seeds

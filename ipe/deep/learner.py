@@ -1,0 +1,278 @@
+r"""One frame of a batch of seeds, as one compiled program.
+
+The order within a frame is the specification's: the step just taken goes into the replay; a minibatch is drawn; the
+Q-network is updated towards the target network's values, then the policy network on the same minibatch; then the next
+action is chosen, from the updated networks. The environment's step, and with it the next frame, is the host's.
+
+Numbers that a setting may change (`Hyper`) are arguments; what changes the formulas or the shapes (`Program`) is
+compiled in. Both networks and the replay are updated in place: the state is donated.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ipe.behaviours import boltzmann, epsilon_greedy, ipe, sample_at
+from ipe.deep.networks import Architecture, backward, features, forward
+from ipe.deep.optimisers import clipped, step
+from ipe.deep.replay import CONTINUES, TERMINATED, Format
+from ipe.entropy import entropy_from_logits, epsilon_from_logits, uniform
+from ipe.updates import absolute_gradient, paper_gradient
+
+COUNTS = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames", "updates", "sound")
+"""Sums per seed over the frames since they were last read; `sound` are the updates before the first one whose errors
+were not finite."""
+
+HYPER = (
+    "gamma",
+    "value_step_size",
+    "policy_step_size",
+    "decay",
+    "momentum",
+    "optimiser_epsilon",
+    "clip",
+    "huber",
+    "entropy_bonus",
+    "temperature",
+)
+"""The numbers of a setting that the program reads, one per seed."""
+
+
+class Program(NamedTuple):
+    """What is compiled."""
+
+    architecture: Architecture
+    form: Format
+    slots: int
+    """Of one seed's replay."""
+    behaviour: str
+    optimiser: str
+    policy_update: str
+    delta_q: str
+    double_q: bool
+    n_step: int
+    clips: bool
+    huber: bool
+    entropy_bonus: bool
+
+    @property
+    def learns_policy(self) -> bool:
+        """Whether there is a policy network."""
+        return self.behaviour in ("epsilon-ipe", "ipe")
+
+
+class Frame(NamedTuple):
+    """What the host tells the program about a frame. First axis: seeds."""
+
+    whole: Any
+    """int32: slots of the step's start, of its arrival and of the current observation; updates so far; slots of the
+    minibatch."""
+    real: Any
+    """float32: action, reward, end, scheduled epsilon, draw, whether it acts at random, whether it updates."""
+    arrived: Any
+    """The observation that the step led to, as stored."""
+    current: Any
+    """The observation to act on, as stored."""
+
+
+class Sample(NamedTuple):
+    """A minibatch: first axes seeds and batch."""
+
+    inputs: Any
+    """Features of s, of s', and, if that is another, of the state that the target bootstraps from; along axis 1."""
+    action: Any
+    reward: Any
+    terminal: Any
+    target_reward: Any
+    """Discounted, of n steps."""
+    target_discount: Any
+    """0 after a termination."""
+
+
+@lru_cache(maxsize=32)
+def compiled(program: Program, updating: str) -> Any:
+    """The jitted frame: a function of (state, numbers, frame) that returns (state, actions).
+
+    Args:
+        program: what is compiled in.
+        updating: all, some (as `frame.real` says) or none of the seeds.
+    """
+
+    def run(state: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:
+        return _frame(program, updating, state, dict(zip(HYPER, numbers, strict=True)), frame)
+
+    return jax.jit(run, donate_argnums=0)
+
+
+@lru_cache(maxsize=32)
+def compiled_start(program: Program) -> Any:
+    """The jitted start: takes the first observations, and returns (state, actions) like a frame."""
+
+    def run(state: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:
+        observation = state["replay"]["observation"]
+        for seed in range(frame.current.shape[0]):
+            place = (seed * program.slots, 0)
+            observation = jax.lax.dynamic_update_slice(observation, frame.current[seed : seed + 1], place)
+        action, _ = _act(program, state, dict(zip(HYPER, numbers, strict=True)), frame)
+        return {**state, "replay": {**state["replay"], "observation": observation}}, action
+
+    return jax.jit(run, donate_argnums=0)
+
+
+@jax.jit
+def _copied(q: Any, target: Any, which: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(which.reshape(-1, *(1,) * (a.ndim - 1)), a, b), q, target)
+
+
+def copy_targets(state: dict[str, Any], which: Any) -> dict[str, Any]:
+    """The state with the Q-networks of some seeds copied to their target networks."""
+    return {**state, "target": _copied(state["q"], state["target"], which)}
+
+
+def _frame(
+    program: Program, updating: str, state: dict[str, Any], hyper: dict[str, Any], frame: Frame
+) -> tuple[dict[str, Any], Any]:
+    counts = {name: state["counts"][:, i] for i, name in enumerate(COUNTS)}
+    new = {**state, "replay": _stored(program, state["replay"], frame)}
+    seen = {}
+    if updating != "none":
+        sample = _sample(program, new["replay"], hyper, frame)
+        learned, seen = _update(program, state, hyper, sample, frame.whole[:, 3].astype(jnp.float32))
+        sound = jnp.isfinite(sum(seen.values())) & (counts["sound"] == counts["updates"])
+        seen |= {"updates": jnp.ones_like(counts["updates"]), "sound": sound.astype(jnp.float32)}
+        if updating == "some":
+            which = frame.real[:, 6] > 0
+            learned = jax.tree.map(
+                lambda a, b: jnp.where(which.reshape(-1, *(1,) * (a.ndim - 1)), a, b),
+                learned,
+                {name: state[name] for name in learned},
+            )
+            seen = {name: jnp.where(which, value, 0.0) for name, value in seen.items()}
+        new.update(learned)
+    action, behaviour = _act(program, new, hyper, frame)
+    seen = {**seen, **behaviour, "frames": jnp.ones_like(counts["frames"])}
+    new["counts"] = jnp.stack([count + seen.get(name, 0.0) for name, count in counts.items()], axis=-1)
+    return new, action
+
+
+def _stored(program: Program, replay: dict[str, Any], frame: Frame) -> dict[str, Any]:
+    """The replay with one more step. Slices are written in place, where a scatter would be a loop."""
+    observation, steps = replay["observation"], replay["step"]
+    for seed in range(frame.whole.shape[0]):
+        start, arrival, current = (frame.whole[seed, i] + seed * program.slots for i in range(3))
+        steps = jax.lax.dynamic_update_slice(steps, frame.real[seed : seed + 1, :3], (start, 0))
+        observation = jax.lax.dynamic_update_slice(observation, frame.arrived[seed : seed + 1], (arrival, 0))
+        observation = jax.lax.dynamic_update_slice(observation, frame.current[seed : seed + 1], (current, 0))
+    return {"observation": observation, "step": steps}
+
+
+def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> Sample:
+    base = jnp.arange(frame.whole.shape[0], dtype=jnp.int32)[:, None] * program.slots
+    first, current = frame.whole[:, 4:], frame.whole[:, 2:3]
+
+    def rows(array: Any, slots: Any) -> Any:
+        return array.at[slots % program.slots + base].get(mode="promise_in_bounds")
+
+    steps = rows(replay["step"], first)
+    action, reward, end = steps[..., 0].astype(jnp.int32), steps[..., 1], steps[..., 2]
+    gamma = hyper["gamma"][:, None]
+    slots = [first, first + 1]
+    total, discount, last, length = reward, jnp.broadcast_to(gamma, reward.shape), end, jnp.ones_like(first)
+    alive = jnp.ones_like(first, bool)
+    for k in range(1, program.n_step):
+        later = rows(replay["step"], first + k)
+        # No step has been taken from the current observation yet: what lies there is a lap old.
+        alive = alive & (last == CONTINUES) & ((first + k) % program.slots != current)
+        total = total + jnp.where(alive, discount * later[..., 1], 0.0)
+        discount = jnp.where(alive, discount * gamma, discount)
+        last = jnp.where(alive, later[..., 2], last)
+        length = length + alive
+    if program.n_step > 1:
+        slots.append(first + length)
+    stored = rows(replay["observation"], jnp.concatenate(slots, axis=1))
+    return Sample(
+        inputs=features(program.architecture, program.form.unpack(stored)),
+        action=action,
+        reward=reward,
+        terminal=end == TERMINATED,
+        target_reward=total,
+        target_discount=jnp.where(last == TERMINATED, 0.0, discount),
+    )
+
+
+def _update(
+    program: Program, state: dict[str, Any], hyper: dict[str, Any], sample: Sample, done: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The new networks and moments, and what to add to the counts."""
+    net = program.architecture
+    batch = sample.action.shape[1]
+    here, next_, ahead = sample.inputs[:, :batch], sample.inputs[:, batch : 2 * batch], sample.inputs[:, -batch:]
+    of_target = program.learns_policy and program.delta_q == "target"
+    values, _ = forward(net, state["target"], sample.inputs if of_target else ahead)
+
+    q, layers = forward(net, state["q"], here)
+    taken = jax.nn.one_hot(sample.action, q.shape[-1], dtype=q.dtype)
+    q_sa = (q * taken).sum(-1)
+    if program.double_q:
+        chosen = jnp.argmax(forward(net, state["q"], ahead)[0], axis=-1)
+        best = jnp.take_along_axis(values[:, -batch:], chosen[..., None], axis=-1)[..., 0]
+    else:
+        best = values[:, -batch:].max(-1)
+    td_error = q_sa - (sample.target_reward + sample.target_discount * best)
+    limit = hyper["huber"][:, None]
+    slope = jnp.clip(td_error, -limit, limit) if program.huber else 2.0 * td_error
+    gradient = backward(net, state["q"], layers, (slope / batch)[..., None] * taken)
+    new = _stepped(program, "q", state, gradient, hyper["value_step_size"], hyper, done)
+    seen = {"td_error": jnp.abs(td_error).mean(-1), "q_mean": q_sa.mean(-1)}
+
+    if program.learns_policy:
+        if of_target:
+            q_here, q_next = values[:, :batch], values[:, batch : 2 * batch]
+        else:
+            both, _ = forward(net, new["q"], sample.inputs[:, : 2 * batch])
+            q_here, q_next = both[:, :batch], both[:, batch:]
+        theta, layers = forward(net, state["policy"], next_)
+        function = paper_gradient if program.policy_update == "paper" else absolute_gradient
+        tau: Any = hyper["entropy_bonus"][:, None] if program.entropy_bonus else 0.0
+        error, delta = function(
+            theta, q_next, (q_here * taken).sum(-1), sample.reward, hyper["gamma"][:, None], sample.terminal, tau=tau
+        )
+        gradient = backward(net, state["policy"], layers, error / batch)
+        new.update(_stepped(program, "policy", state, gradient, hyper["policy_step_size"], hyper, done))
+        seen["ipe_error"] = jnp.abs(delta).mean(-1)
+    return new, seen
+
+
+def _stepped(
+    program: Program, name: str, state: dict[str, Any], gradient: Any, step_size: Any, hyper: dict[str, Any], done: Any
+) -> dict[str, Any]:
+    if program.clips:
+        gradient = clipped(gradient, hyper["clip"])
+    moments = f"{name}_moments"
+    new, memory = step(program.optimiser, state[name], gradient, state[moments], step_size, hyper, done)
+    return {name: new, moments: memory}
+
+
+def _act(program: Program, state: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> tuple[Any, dict[str, Any]]:
+    """An action per seed, and what the behaviour looked like."""
+    net = program.architecture
+    inputs = features(net, program.form.unpack(frame.current)[:, None])
+    q = forward(net, state["q"], inputs)[0][:, 0]
+    seen = {}
+    if program.learns_policy:
+        logits = forward(net, state["policy"], inputs)[0][:, 0]
+        seen["entropy"] = entropy_from_logits(logits)
+    if program.behaviour == "ipe":
+        pi = ipe(logits)
+    elif program.behaviour == "boltzmann":
+        pi = boltzmann(q, hyper["temperature"])
+    else:
+        epsilon = epsilon_from_logits(logits) if program.behaviour == "epsilon-ipe" else frame.real[:, 3]
+        seen["epsilon"] = epsilon
+        pi = epsilon_greedy(q, epsilon)
+    pi = jnp.where(frame.real[:, 5:6] > 0, uniform(pi), pi)
+    return sample_at(pi, frame.real[:, 4]).astype(jnp.int32), seen

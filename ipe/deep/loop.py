@@ -1,0 +1,342 @@
+r"""The loop over frames: a batch of seeds, each with its environment, and one compiled program.
+
+A frame is a step in every environment, then one call of the program (`ipe.deep.learner`), which returns the next
+actions. What a run does depends on its settings and its seed alone: not on the batch that it is in, not on when it was
+checkpointed. A seed whose environment fails, or whose errors stop being finite, is recorded as such and left behind;
+the others go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ipe.deep.checkpoints import Checkpoint
+from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
+from ipe.deep.learner import COUNTS, HYPER, Frame, Program, compiled, compiled_start, copy_targets
+from ipe.deep.networks import Architecture, initial_parameters
+from ipe.deep.optimisers import initial_moments
+from ipe.deep.randomness import FrameDraws, network_generator
+from ipe.deep.records import Records
+from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED, Format, Slots, empty
+from ipe.deep.schedules import Timetable
+from ipe.deep.settings import TrainingSettings
+from ipe.errors import InputError
+
+WINDOW = 1000
+"""Frames per row of progress."""
+
+
+@dataclass
+class Outcome:
+    """How a seed's run ended, or that it has not."""
+
+    seed: int
+    status: str = "running"
+    """running, done, failed (its environment) or diverged."""
+    frame: int = 0
+    """The frames that count: all, or those before the one that failed."""
+    reason: str = ""
+
+
+class Loop:
+    """A batch of seeds in training.
+
+    Args:
+        settings: of every seed; they agree in `TrainingSettings.program`.
+        seeds: all different from each other, or of different settings.
+        checkpoint: where to go on from. Default: at the start.
+    """
+
+    def __init__(
+        self, settings: Sequence[TrainingSettings], seeds: Sequence[int], checkpoint: Checkpoint | None = None
+    ) -> None:
+        self.settings, self.seeds = list(settings), list(seeds)
+        self.frames = settings[0].frames
+        self.outcomes = [Outcome(seed) for seed in seeds]
+        self.environments = [make_environment(own.environment, seed) for own, seed in zip(settings, seeds, strict=True)]
+        self.form, self.program, self.lanes = _shapes(self.settings, self.environments)
+        self.slots = Slots(self.lanes, settings[0].replay)
+        self.records = Records()
+        self.frame = 0
+        self._returns = np.zeros(len(seeds))
+        self._lengths = np.zeros(len(seeds), np.int64)
+        filled = [min(lane, len(seeds) - 1) for lane in range(self.lanes)]
+        self._timetable = Timetable([self.settings[i] for i in filled])
+        self._draws = FrameDraws([self.seeds[i] for i in filled], settings[0].batch)
+        self._numbers = jnp.asarray(np.array([_numbers(self.settings[i]) for i in filled], np.float32).T)
+        self._inputs = _Inputs(self.lanes, self.form, settings[0].batch)
+        self._clock = (0, time.perf_counter())
+        if checkpoint is None:
+            self._begin([self.seeds[i] for i in filled])
+        else:
+            self._resume(checkpoint)
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.frame >= self.frames or all(outcome.status != "running" for outcome in self.outcomes)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the networks and the replay, per seed."""
+        return sum(int(leaf.nbytes) for leaf in jax.tree.leaves(self._state)) // self.lanes
+
+    def advance(self) -> None:
+        """One frame."""
+        inputs = self._inputs
+        self._step_environments(np.asarray(self._actions))
+        inputs.pad(len(self.seeds))
+        inputs.whole[:, :3] = np.stack(self.slots.push(inputs.real[:, 2] == TRUNCATED), axis=1)
+        _, sampled = self._draws.at(self.frame)
+        inputs.whole[:, 4:] = self.slots.sample(sampled)
+        updating = self._timetable.fill(self.frame, inputs.whole, inputs.real)
+        self.frame += 1
+        inputs.real[:, 4] = self._draws.at(self.frame)[0]
+        program = compiled(self.program, updating)
+        self._state, self._actions = program(self._state, self._numbers, inputs.frame())
+        if (due := self._timetable.copies(self.frame)) is not None:
+            self._state = copy_targets(self._state, due)
+        if self.frame % WINDOW == 0 or self.frame == self.frames:
+            self._read_counts()
+        if self.frame == self.frames:
+            self._finish()
+
+    def close(self) -> None:
+        """Let go of the environments."""
+        for environment in self.environments:
+            environment.close()
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything that it takes to go on, to the byte."""
+        arrays = {f"state.{name}": np.asarray(leaf) for name, leaf in _named(self._state)}
+        arrays |= {f"slots.{name}": array for name, array in self.slots.arrays().items()}
+        arrays |= {f"records.{name}": array for name, array in self.records.arrays().items()}
+        arrays |= {"actions": np.asarray(self._actions), "current": self._inputs.current.copy()}
+        arrays |= {"returns": self._returns, "lengths": self._lengths}
+        episodes = []
+        for i, environment in enumerate(self.environments):
+            state = environment.state()
+            arrays[f"environment.{i}.actions"] = state["actions"]
+            episodes.append(state["episode"])
+        data = {
+            "seeds": self.seeds,
+            "settings": [own.model_dump() for own in self.settings],
+            "episodes": episodes,
+            "outcomes": [vars(outcome) for outcome in self.outcomes],
+        }
+        return Checkpoint(self.frame, arrays, data)
+
+    def networks(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The networks of every seed: `q.matrix`, `q.rest`, `policy.matrix`, `policy.rest`, first axis seeds."""
+        names = ["q", "policy"] if self.program.learns_policy else ["q"]
+        parts = {f"{name}.{part}": self._state[name][part] for name in names for part in ("matrix", "rest")}
+        return {name: np.asarray(array)[: len(self.seeds)] for name, array in parts.items()}
+
+    def _begin(self, seeds: list[int]) -> None:
+        generators = [network_generator(seed) for seed in seeds]
+        net = self.program.architecture
+        q = initial_parameters(net, generators)
+        kind = self.program.optimiser
+        state = {
+            "q": q,
+            "target": jax.tree.map(jnp.copy, q),
+            "q_moments": initial_moments(kind, q),
+            "counts": jnp.zeros((self.lanes, len(COUNTS)), jnp.float32),
+            "replay": jax.tree.map(jnp.asarray, empty(self.lanes, self.slots.size, self.form)),
+        }
+        if self.program.learns_policy:
+            policy = initial_parameters(net, generators)
+            state |= {"policy": policy, "policy_moments": initial_moments(kind, policy)}
+        for i, environment in enumerate(self.environments):
+            try:
+                self._inputs.current[i] = self.form.pack(environment.reset()[None])[0]
+            except EnvironmentFailure as failure:
+                self._stop(i, "failed", 0, str(failure))
+        inputs = self._inputs
+        inputs.pad(len(self.seeds))
+        self._timetable.fill(-1, inputs.whole, inputs.real)
+        inputs.real[:, 4] = self._draws.at(0)[0]
+        self._state, self._actions = compiled_start(self.program)(state, self._numbers, inputs.frame())
+
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        arrays, data = checkpoint.arrays, checkpoint.data
+        if data["seeds"] != self.seeds:
+            raise InputError(f"the checkpoint is of seeds {data['seeds']}, not of {self.seeds}")
+        self.frame = checkpoint.frame
+        self.records = Records.from_arrays(_under("records.", arrays))
+        self.slots.restore(_under("slots.", arrays))
+        self._returns, self._lengths = np.array(arrays["returns"]), np.array(arrays["lengths"])
+        self._actions = arrays["actions"]
+        self._state = _tree(_under("state.", arrays))
+        self._inputs.current[:] = arrays["current"]
+        self.outcomes = [Outcome(**outcome) for outcome in data["outcomes"]]
+        self._clock = (self.frame, time.perf_counter())
+        for i, environment in enumerate(self.environments):
+            if self.outcomes[i].status in ("failed", "diverged"):
+                continue
+            if self.frame < self.frames:
+                self.outcomes[i].status = "running"
+            state = {"episode": data["episodes"][i], "actions": arrays[f"environment.{i}.actions"]}
+            observation = self.form.pack(environment.restore(state)[None])[0]
+            if not np.array_equal(observation, self._inputs.current[i]):
+                raise InputError(
+                    f"seed {self.seeds[i]}: the environment, started from the same seed and given the same actions, "
+                    "does not come to the state of the checkpoint; it does not draw all its randomness from its seed"
+                )
+
+    def _step_environments(self, actions: np.ndarray[Any, Any]) -> None:
+        inputs = self._inputs
+        for i, environment in enumerate(self.environments):
+            if self.outcomes[i].status != "running":
+                continue
+            action = int(actions[i])
+            try:
+                observation, reward, terminated, truncated = environment.step(action)
+                inputs.put(inputs.arrived, i, observation)
+                self._returns[i] += reward
+                self._lengths[i] += 1
+                end = TERMINATED if terminated else TRUNCATED if truncated else CONTINUES
+                if end != CONTINUES:
+                    observation = environment.reset()
+            except EnvironmentFailure as failure:
+                self._stop(i, "failed", self.frame + 1, str(failure))
+                continue
+            inputs.put(inputs.current, i, observation)
+            inputs.real[i, :3] = action, reward, end
+            if end != CONTINUES:
+                self.records.episode(self.seeds[i], self.frame + 1, float(self._returns[i]), int(self._lengths[i]))
+                self._returns[i] = self._lengths[i] = 0
+
+    def _read_counts(self) -> None:
+        """A row of progress per seed; stops those whose errors are not finite."""
+        counts = np.asarray(self._state["counts"], np.float64)
+        self._state["counts"] = jnp.zeros_like(self._state["counts"])
+        then, before = self._clock
+        self._clock = (self.frame, time.perf_counter())
+        speed = (self.frame - then) / max(self._clock[1] - before, 1e-9)
+        for i, seed in enumerate(self.seeds):
+            if self.outcomes[i].status != "running":
+                continue
+            seen = dict(zip(COUNTS, counts[i].tolist(), strict=True))
+            if seen["sound"] < seen["updates"]:
+                wrong = self._timetable.frame_of_update(i, self.frame, int(seen["updates"] - seen["sound"]))
+                self._stop(i, "diverged", wrong, "the temporal-difference errors are not finite")
+                continue
+            of_frames = {name: seen[name] / seen["frames"] for name in ("epsilon", "entropy")}
+            updates = seen["updates"] or np.nan
+            of_updates = {name: seen[name] / updates for name in ("td_error", "ipe_error", "q_mean")}
+            values = self._applicable(of_frames | of_updates)
+            self.records.progress(seed, self.frame, **values, frames_per_second=speed)
+
+    def _applicable(self, values: dict[str, float]) -> dict[str, float]:
+        """NaN for what the behaviour does not have."""
+        without = [] if self.program.learns_policy else ["entropy", "ipe_error"]
+        if self.program.behaviour in ("ipe", "boltzmann"):
+            without.append("epsilon")
+        return values | dict.fromkeys(without, np.nan)
+
+    def _stop(self, i: int, status: str, frame: int, reason: str) -> None:
+        self.outcomes[i] = Outcome(self.seeds[i], status, frame, reason)
+        self.records.drop_from(self.seeds[i], frame)
+
+    def _finish(self) -> None:
+        for outcome in self.outcomes:
+            if outcome.status == "running":
+                outcome.status, outcome.frame = "done", self.frame
+
+
+class _Inputs:
+    """The arrays that the program is called with, filled anew every frame."""
+
+    def __init__(self, lanes: int, form: Format, batch: int) -> None:
+        (n,), dtype = form.stored
+        self._form = form
+        self.whole = np.zeros((lanes, 4 + batch), np.int32)
+        self.real = np.zeros((lanes, 7), np.float32)
+        self.arrived = np.zeros((lanes, n), dtype)
+        self.current = np.zeros((lanes, n), dtype)
+
+    def put(self, where: np.ndarray[Any, Any], i: int, observation: np.ndarray[Any, Any]) -> None:
+        if self._form.binary:
+            where[i] = np.packbits(observation, bitorder="little")
+        else:
+            where[i] = observation.reshape(-1)
+
+    def pad(self, seeds: int) -> None:
+        """Lanes without a seed do what the last one does."""
+        for array in (self.real, self.arrived, self.current):
+            array[seeds:] = array[seeds - 1]
+
+    def frame(self) -> Frame:
+        return Frame(self.whole, self.real, self.arrived, self.current)
+
+
+def _shapes(settings: Sequence[TrainingSettings], environments: Sequence[Environment]) -> tuple[Format, Program, int]:
+    own, spec = settings[0], environments[0].spec
+    form = Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale)
+    net = Architecture(spec.observation_shape, own.width, own.channels, spec.actions, own.precision)
+    if net.image and min(spec.observation_shape[:2]) < 3:
+        raise InputError(f"an image must be at least 3 by 3 for the convolution, found {spec.observation_shape[:2]}")
+    if net.image and len(settings) > 1:
+        raise InputError(f"images are trained one seed at a time, found {len(settings)}")
+    program = Program(
+        architecture=net,
+        form=form,
+        slots=Slots(1, own.replay).size,
+        behaviour=own.behaviour,
+        optimiser=own.optimiser.kind,
+        policy_update=own.policy_update,
+        delta_q=own.delta_q,
+        double_q=own.double_q,
+        n_step=own.n_step,
+        clips=own.optimiser.clip > 0.0,
+        huber=own.huber > 0.0,
+        entropy_bonus=own.entropy_bonus > 0.0,
+    )
+    # XLA rounds a batch of one differently from larger ones, among which it makes no difference.
+    return form, program, 1 if net.image else max(2, len(settings))
+
+
+def _numbers(own: TrainingSettings) -> list[float]:
+    optimiser = own.optimiser
+    values = {
+        "gamma": own.gamma,
+        "value_step_size": own.value_step_size,
+        "policy_step_size": own.policy_step_size,
+        "decay": optimiser.decay,
+        "momentum": optimiser.momentum,
+        "optimiser_epsilon": optimiser.epsilon,
+        "clip": optimiser.clip,
+        "huber": own.huber,
+        "entropy_bonus": own.entropy_bonus,
+        "temperature": own.temperature,
+    }
+    return [values[name] for name in HYPER]
+
+
+def _named(tree: Any) -> list[tuple[str, Any]]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return [(".".join(str(key.key) for key in path), leaf) for path, leaf in leaves]
+
+
+def _tree(arrays: dict[str, Any]) -> dict[str, Any]:
+    """The nested dictionaries that `_named` has flattened, as JAX's own arrays: donated, they must not be NumPy's."""
+    tree: dict[str, Any] = {}
+    for name, array in arrays.items():
+        *path, last = name.split(".")
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+        node[last] = jnp.array(array, copy=True)
+    return tree
+
+
+def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,69 @@
+"""On what a run was made: the machine and the versions, without names of hosts, users or folders."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = {
+    "ipe": ("ipe",),
+    "jax": ("jax",),
+    "jaxlib": ("jaxlib",),
+    "numpy": ("numpy",),
+    "gymnasium": ("gymnasium",),
+    "minatar": ("minatar",),
+    "box2d": ("box2d", "box2d-py"),  # Gymnasium has asked for either
+}
+
+
+def describe_machine() -> dict[str, Any]:
+    """The machine that this process runs on.
+
+    Returns:
+        `cpu`, its model; `cores` that this process may use; `memory` of the machine in bytes, or None where the
+        system does not say; `system`, its name and release; `architecture`.
+    """
+    return {
+        "cpu": _cpu(),
+        "cores": _cores(),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.release()}".strip(),
+        "architecture": platform.machine(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python, of `ipe` and of the packages that a run's bytes depend on, those that are installed."""
+    out = {"python": platform.python_version()}
+    for name, distributions in _PACKAGES.items():
+        for distribution in distributions:
+            try:
+                out.setdefault(name, metadata.version(distribution))
+            except metadata.PackageNotFoundError:
+                continue
+    return out
+
+
+def _cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    try:
+        lines = cpuinfo.read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    models = [value.strip() for key, _, value in (line.partition(":") for line in lines) if key.strip() == "model name"]
+    return next(iter(models), "") or platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Linux: what a batch system has left to this process
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,52 @@
+r"""The random numbers of a seed: a function of the seed and the frame, so that there is no state to keep.
+
+Philox, a counter-based generator (Salmon et al., 2011), with a key from the seed and the frame's block as the counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 256
+"""Frames whose numbers are drawn at once."""
+
+_NETWORKS, _FRAMES = 0, 1
+
+
+def network_generator(seed: int) -> np.random.Generator:
+    """The generator of a seed's initial parameters."""
+    return np.random.Generator(np.random.Philox(_sequence(seed, _NETWORKS)))
+
+
+class FrameDraws:
+    """Uniform numbers in [0, 1) for every frame of every seed, one for the action and one per sampled transition.
+
+    Args:
+        seeds: the seeds.
+        batch: sampled transitions per frame.
+    """
+
+    def __init__(self, seeds: Sequence[int], batch: int) -> None:
+        self._keys = [_sequence(seed, _FRAMES).generate_state(2, np.uint64) for seed in seeds]
+        self._batch = batch
+        self._block = -1
+        self._numbers = np.zeros((BLOCK, len(self._keys), batch + 1))
+
+    def at(self, frame: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The numbers of a frame: (seeds,) for the action, (seeds, batch) for the minibatch."""
+        block, row = divmod(frame, BLOCK)
+        if block != self._block:
+            for i, key in enumerate(self._keys):
+                # The last word of the counter: a block has 2^192 numbers before it runs into the next one's.
+                bits = np.random.Philox(key=key, counter=np.array([0, 0, 0, block], np.uint64))
+                self._numbers[:, i] = np.random.Generator(bits).random((BLOCK, self._batch + 1))
+            self._block = block
+        numbers = self._numbers[row]
+        return numbers[:, 0], numbers[:, 1:]
+
+
+def _sequence(seed: int, stream: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed, spawn_key=(stream,))

@@ -1,0 +1,126 @@
+r"""Experience replay: where each transition lies, and how it is read.
+
+A seed has a ring of slots. A slot holds an observation, and the action, reward and end of the step that was taken from
+it; the next slot holds the observation that the step led to, so that each is stored once. Only where a step was the
+last by truncation does its last observation, from which it bootstraps, take a slot of its own, from which no step
+starts; after a termination nothing is bootstrapped, and the slot of the next episode's first observation follows at
+once. So no transition crosses an episode.
+
+`Slots` keeps the books, on the host; the arrays are the compiled program's, which writes into them in place. Binary
+observations are packed, eight to a byte.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+CONTINUES, TERMINATED, TRUNCATED = 0, 1, 2
+"""How a step ended."""
+
+
+class Format(NamedTuple):
+    """How observations are stored."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    binary: bool
+    scale: float
+
+    @property
+    def stored(self) -> tuple[tuple[int, ...], str]:
+        """The shape and dtype of one stored observation: flat."""
+        size = math.prod(self.shape)
+        return ((-(-size // 8),), "uint8") if self.binary else ((size,), self.dtype)
+
+    def pack(self, observations: NDArray[Any]) -> NDArray[Any]:
+        """Observations (seeds, *shape) as they are stored."""
+        flat = observations.reshape(len(observations), -1)
+        return np.packbits(flat, axis=-1, bitorder="little") if self.binary else flat
+
+    def unpack(self, stored: Any) -> Any:
+        """Stored observations (..., n) as float32 (..., *shape), inside a compiled program."""
+        size = math.prod(self.shape)
+        if self.binary:
+            bits = (stored[..., None] >> jnp.arange(8, dtype=jnp.uint8)) & jnp.uint8(1)
+            stored = bits.reshape(*stored.shape[:-1], -1)[..., :size]
+        values = stored.astype(jnp.float32)
+        if self.scale != 1.0:
+            values = values * jnp.float32(self.scale)
+        return values.reshape(*stored.shape[:-1], *self.shape)
+
+
+class Move(NamedTuple):
+    """The slots of one step, (seeds,) each."""
+
+    start: NDArray[np.int32]
+    """Of the observation that it was taken from, with its action, reward and end."""
+    arrival: NDArray[np.int32]
+    """Of the observation that it led to."""
+    current: NDArray[np.int32]
+    """Of the observation to act on next: the same, or the next episode's first."""
+
+
+class Slots:
+    """Which slots hold the last transitions of each seed.
+
+    There are a sixteenth more slots than transitions, for the last observations of truncated episodes. In an
+    environment that truncates more often than that, fewer than `capacity` transitions are kept.
+    """
+
+    def __init__(self, seeds: int, capacity: int) -> None:
+        self.capacity = capacity
+        self.size = capacity + capacity // 16 + 2
+        self.head = np.zeros(seeds, np.int64)
+        """Where the current observation lies, counted on without end; its slot is this modulo `size`."""
+        self.count = np.zeros(seeds, np.int64)
+        """Transitions so far."""
+        self.oldest = np.zeros(seeds, np.int64)
+        """The number of the oldest transition that is still kept."""
+        self.where = np.zeros((seeds, capacity), np.int64)
+        """The place, counted without end, of the last `capacity` transitions."""
+        self._rows = np.arange(seeds)
+
+    def push(self, truncated: NDArray[np.bool_]) -> Move:
+        """Make room for one more step of each seed."""
+        start = self.head
+        self.where[self._rows, self.count % self.capacity] = start
+        self.count = self.count + 1
+        self.head = start + 1 + truncated
+        self.oldest = np.maximum(self.oldest, self.count - self.capacity)
+        while (gone := self.where[self._rows, self.oldest % self.capacity] <= self.head - self.size).any():
+            self.oldest = self.oldest + gone
+        return Move(*((place % self.size).astype(np.int32) for place in (start, start + 1, self.head)))
+
+    def sample(self, draws: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Slots of transitions drawn uniformly with replacement.
+
+        Args:
+            draws: uniform numbers in [0, 1), (seeds, batch).
+        """
+        kept = (self.count - self.oldest)[:, None]
+        number = self.oldest[:, None] + (draws * kept).astype(np.int64)
+        place = self.where[self._rows[:, None], number % self.capacity]
+        return (place % self.size).astype(np.int32)
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """All of it, for a checkpoint."""
+        return {"head": self.head, "count": self.count, "oldest": self.oldest, "where": self.where}
+
+    def restore(self, arrays: dict[str, NDArray[np.int64]]) -> None:
+        """The books of a checkpoint."""
+        self.head, self.count, self.oldest = arrays["head"], arrays["count"], arrays["oldest"]
+        self.where = np.array(arrays["where"])
+
+
+def empty(seeds: int, slots: int, form: Format) -> dict[str, NDArray[Any]]:
+    """The arrays of all seeds' rings, one after the other: observations, and (action, reward, end) of steps."""
+    (stored, dtype) = form.stored
+    return {
+        "observation": np.zeros((seeds * slots, *stored), dtype),
+        "step": np.zeros((seeds * slots, 3), np.float32),
+    }

@@ -1,0 +1,78 @@
+r"""When a run does what: frames of updates, of copies to the target network, and the scheduled epsilon.
+
+Frames are counted from 1 where they are over (the update of frame N), and from 0 where they begin
+(:math:`\epsilon_t`, t = 0, 1, ...). Both start counting after the warm-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ipe.behaviours import exponential_schedule, linear_schedule
+from ipe.deep.settings import TrainingSettings
+
+_BLOCK = 1024
+
+
+class Timetable:
+    """Those of a batch of runs.
+
+    Args:
+        settings: one per run.
+    """
+
+    def __init__(self, settings: Sequence[TrainingSettings]) -> None:
+        self._warm_up = np.array([own.warm_up for own in settings])
+        self._every = np.array([own.update_every for own in settings])
+        self._period = np.array([own.target_period for own in settings])
+        self._kind = settings[0].epsilon.kind
+        self._ends = [
+            np.array([getattr(own.epsilon, name) for own in settings], np.float64)
+            for name in ("initial", "final", "steps")
+        ]
+        self._simple = not self._warm_up.any() and bool((self._every == 1).all())
+        self._block: tuple[int, NDArray[np.float64]] = (-1, np.zeros((0, 0)))
+
+    def fill(self, frame: int, whole: NDArray[np.int32], real: NDArray[np.float32]) -> str:
+        """Write a frame's part of the program's inputs: updates so far, epsilon of the next action, and whether to.
+
+        Args:
+            frame: from 0; -1 before the first one.
+            whole, real: as in `ipe.deep.learner.Frame`.
+
+        Returns:
+            Whether all, some or none of the runs update.
+        """
+        real[:, 3] = self._epsilons(frame + 1)
+        if self._simple:
+            whole[:, 3] = max(frame, 0)
+            real[:, 6] = 1.0
+            return "all"
+        after = frame + 1 - self._warm_up
+        whole[:, 3] = np.maximum(after - 1, 0) // self._every
+        updates = (after > 0) & (after % self._every == 0)
+        real[:, 5] = frame + 1 < self._warm_up
+        real[:, 6] = updates
+        return "all" if updates.all() else "some" if updates.any() else "none"
+
+    def copies(self, frame: int) -> NDArray[np.bool_] | None:
+        """Which runs copy their Q-network after this frame, counted from 1; None: no run."""
+        due: NDArray[np.bool_] = (frame % self._period == 0) & (frame > self._warm_up)
+        return due if due.any() else None
+
+    def frame_of_update(self, run: int, frame: int, back: int) -> int:
+        """The frame, counted from 1, of a run's update: 1 is its last one up to this frame, 2 the one before."""
+        done = max(0, frame - int(self._warm_up[run])) // int(self._every[run])
+        return int(self._warm_up[run] + (done - back + 1) * self._every[run])
+
+    def _epsilons(self, t: int) -> Any:
+        block, row = divmod(t, _BLOCK)
+        if self._block[0] != block:
+            steps = np.maximum(np.arange(block * _BLOCK, (block + 1) * _BLOCK)[:, None] - self._warm_up, 0)
+            schedule = linear_schedule if self._kind == "linear" else exponential_schedule
+            self._block = (block, schedule(steps.astype(np.float64), *self._ends))
+        return self._block[1][row]

@@ -1,0 +1,105 @@
+"""Records as TensorBoard event files, for who watches a run in it (extra `tensorboard`).
+
+Written with tensorboardX's record writer rather than its `SummaryWriter`: that one hands events to a thread, so that
+its `flush` may leave the last of them behind, and puts the host's name into the name of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+from ipe.errors import InputError
+
+_EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{10,})\..*")
+
+
+class TensorBoard:
+    """One sub-folder `seed-N` per seed with the scalars `episode/return`, `episode/length`, `progress/epsilon`, ...
+
+    Call `flush` before a checkpoint is saved, and give the checkpoint's frame when the run is resumed: TensorBoard
+    then discards what an interrupted run has written after it, so that no frame stands twice and none is missing.
+
+    Args:
+        folder: for the event files; made if it is not there.
+        resumed_at: the frame of the checkpoint from which the run goes on; None for a new run.
+
+    Raises:
+        InputError: if tensorboardX is not installed.
+    """
+
+    def __init__(self, folder: Path, resumed_at: int | None = None) -> None:
+        try:
+            events, records = (import_module(f"tensorboardX.{name}") for name in ("proto.event_pb2", "record_writer"))
+        except ImportError:
+            raise InputError("TensorBoard files need tensorboardX: pip install 'ipe[tensorboard]'") from None
+        self._event = events.Event
+        self._record_writer = records.RecordWriter
+        self._folder = Path(os.path.abspath(folder))  # tensorboardX takes `s3:` at the start of a name for a place
+        self._resumed_at = resumed_at
+        self._writers: dict[int, Any] = {}
+
+    def episode(self, seed: int, frame: int, ret: float, length: int) -> None:
+        """Add an episode, as `Records.episode`."""
+        self._add(seed, frame, {"episode/return": ret, "episode/length": length})
+
+    def progress(self, seed: int, frame: int, **measured: float) -> None:
+        """Add what the learner measured, by name, as `Records.progress`; what is NaN is left out."""
+        self._add(seed, frame, {f"progress/{name}": value for name, value in measured.items()})
+
+    def flush(self) -> None:
+        """Bring all that was added to disk."""
+        with self._naming():
+            for writer in self._writers.values():
+                writer.flush()
+
+    def close(self) -> None:
+        """Flush and close every file."""
+        self.flush()
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _add(self, seed: int, frame: int, scalars: dict[str, float]) -> None:
+        values = [{"tag": tag, "simple_value": value} for tag, value in scalars.items() if not math.isnan(value)]
+        if not values:
+            return
+        with self._naming():
+            if seed not in self._writers:
+                self._writers[seed] = self._open(self._folder / f"seed-{seed}")
+            event = self._event(wall_time=time.time(), step=frame, summary={"value": values})
+            self._writers[seed].write(event.SerializeToString())
+
+    @contextlib.contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"cannot write to {self._folder}: {error.strerror or error}") from None
+
+    def _open(self, folder: Path) -> Any:
+        folder.mkdir(parents=True, exist_ok=True)
+        # TensorBoard reads files in the order of their names, and discards only what it has read before: the new
+        # one must come last even if the clock was set back or the second is the same.
+        found = [_EVENTS.fullmatch(path.name) for path in folder.iterdir()]
+        stamp = max([int(time.time()), *(int(match[1]) + 1 for match in found if match)])
+        writer = self._record_writer(str(folder / f"events.out.tfevents.{stamp:010d}.{os.getpid()}.ipe"))
+        now = time.time()
+        writer.write(self._event(wall_time=now, file_version="brain.Event:2").SerializeToString())
+        if self._resumed_at is not None:
+            start = self._event(wall_time=now, step=self._resumed_at + 1, session_log={"status": "START"})
+            writer.write(start.SerializeToString())
+        return writer

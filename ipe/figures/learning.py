@@ -1,0 +1,169 @@
+"""Learning curves: return against frames, mean and band over runs, single runs behind them, epsilon below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from ipe.analysis.curves import WINDOW, mean_and_standard_error
+from ipe.errors import InputError
+from ipe.figures.style import CYCLE, new_figure, style
+from ipe.mdp import Array, numeric
+
+_DASHES = ("-", "--", "-.", ":")
+"""A second sign beside the colour: groups beyond the palette's six, and print in grey, stay apart."""
+
+
+def learning_curves(
+    groups: Mapping[str, ArrayLike],
+    grid: ArrayLike,
+    *,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    band: str = "standard error",
+    runs: bool = True,
+    epsilon: Mapping[str, ArrayLike] | None = None,
+    window: int = WINDOW,
+    title: str | None = None,
+) -> Figure:
+    """The mean of each group's curves with a band, its runs as thin lines, and optionally epsilon in a second panel.
+
+    Args:
+        groups: a name for each group with its curves, shape (runs, grid), NaN where not defined (`analysis.curves`).
+        grid: the frames of the curves, ascending.
+        bands: lower and upper end of each group's band, shape (grid,) each; by default the mean plus and minus one
+            standard error over runs, as in the paper. A group that is not in it has no band.
+        band: what the bands are, for the legend.
+        runs: draw single runs.
+        epsilon: the epsilon of each group that has one, shape (runs, grid) (`analysis.recorded_curves`): drawn as the
+            mean over runs and their range.
+        window: episodes in the mean, for the axis.
+        title: above the figure.
+
+    Returns:
+        The figure. Its legend says how many runs each group has.
+    """
+    frames = _frames(grid)
+    data = {name: _checked(name, values, frames) for name, values in groups.items()}
+    if not data:
+        raise InputError("groups is empty: there is nothing to draw")
+    ends = _standard_errors(data) if bands is None else _given(bands, data, frames)
+    exploration = {name: _checked(f"epsilon of {name}", values, frames) for name, values in (epsilon or {}).items()}
+    _refuse_unknown("epsilon", exploration, data)
+    looks = {name: _look(i) for i, name in enumerate(data)}
+    with style():
+        figure = new_figure(5.6, 5.4 if exploration else 3.9)
+        ratios = [2.4, 1.0] if exploration else [1.0]
+        axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+        for name, values in data.items():
+            _draw_returns(axes[0], name, frames, values, ends.get(name), looks[name], runs)
+        axes[0].autoscale_view()
+        axes[0].set_ylabel(f"return (mean of the last {window} episodes)")
+        if exploration:
+            for name, values in exploration.items():
+                _draw_epsilon(axes[1], frames, values, looks[name])
+            axes[1].set(ylabel="ε (mean, range)", ylim=(-0.03, 1.03))
+        axes[-1].set_xlabel("frames (thousands)")
+        axes[-1].xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}")
+        axes[-1].set_xlim(0.0, frames[-1])
+        if title:
+            axes[0].set_title(title)
+        below = _legend(figure, axes[0], _caption(band if ends else None, runs))
+        figure.tight_layout(rect=(0, below, 1, 1))
+    return figure
+
+
+def _draw_returns(
+    ax: Axes,
+    name: str,
+    frames: Array,
+    values: Array,
+    ends: tuple[Array, Array] | None,
+    look: dict[str, Any],
+    runs: bool,
+) -> None:
+    if runs:
+        lines = [np.column_stack([frames, row])[~np.isnan(row)] for row in values]
+        thin = LineCollection(lines, colors=look["color"], linewidths=0.4, alpha=0.3, zorder=1)
+        ax.add_collection(thin)
+    if ends is not None:
+        ax.fill_between(frames, *ends, color=look["color"], alpha=0.25, linewidth=0, zorder=2)
+    mean = mean_and_standard_error(values).mean
+    ax.plot(frames, mean, **look, zorder=3, label=f"{name} (n = {len(values)})")
+
+
+def _caption(band: str | None, runs: bool) -> str:
+    bar = f"± {band}" if band == "standard error" else band
+    return ", ".join(part for part in ("mean over runs", bar, "single runs thin" if runs else None) if part)
+
+
+def _legend(figure: Figure, ax: Axes, caption: str) -> float:
+    """The legend under the panels, where it covers no curve; the share of the height that it takes."""
+    handles, labels = ax.get_legend_handles_labels()
+    widest = 0.55 + 0.068 * max(map(len, labels))  # inches: the line's sample and the characters
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / widest)))
+    figure.legend(handles, labels, loc="lower center", ncols=columns, title=caption, title_fontsize=8)
+    return float((0.3 + 0.18 * -(-len(handles) // columns)) / figure.get_figheight())
+
+
+def _draw_epsilon(ax: Axes, frames: Array, values: Array, look: dict[str, Any]) -> None:
+    seen = ~np.isnan(values).all(axis=0)
+    if not seen.any():
+        return
+    some = values[:, seen]
+    ax.fill_between(
+        frames[seen], np.nanmin(some, axis=0), np.nanmax(some, axis=0), color=look["color"], alpha=0.2, linewidth=0
+    )
+    ax.plot(frames[seen], np.nanmean(some, axis=0), **look)
+
+
+def _standard_errors(data: Mapping[str, Array]) -> dict[str, tuple[Array, Array]]:
+    summaries = {name: mean_and_standard_error(values) for name, values in data.items()}
+    return {name: (s.mean - s.error, s.mean + s.error) for name, s in summaries.items()}
+
+
+def _given(
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]], data: Mapping[str, Array], frames: Array
+) -> dict[str, tuple[Array, Array]]:
+    _refuse_unknown("bands", bands, data)
+    out = {}
+    for name, (lower, upper) in bands.items():
+        ends = numeric(lower, f"bands of {name}"), numeric(upper, f"bands of {name}")
+        for end in ends:
+            if end.shape != frames.shape:
+                raise InputError(f"bands of {name} must have shape {frames.shape}, as the grid; found {end.shape}")
+        out[name] = ends
+    return out
+
+
+def _refuse_unknown(what: str, given: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in groups:
+            raise InputError(f"{what}: there is no group {name!r}; the groups are {', '.join(groups)}")
+
+
+def _frames(grid: ArrayLike) -> Array:
+    frames = numeric(grid, "grid")
+    if frames.ndim != 1 or frames.size == 0:
+        raise InputError(f"grid must be a list of frames; found shape {frames.shape}")
+    wrong = ~(np.diff(frames) > 0)
+    if wrong.any() or not np.isfinite(frames).all():
+        i = int(np.argmax(wrong)) + 1 if wrong.any() else 0
+        raise InputError(f"grid must be finite and ascend: not so at grid[{i}] = {frames[i]:g}")
+    return frames
+
+
+def _checked(name: str, values: ArrayLike, frames: Array) -> Array:
+    rows = numeric(values, name)
+    if rows.ndim != 2 or rows.shape[1] != frames.size or len(rows) == 0:
+        raise InputError(f"{name}: curves must have shape (runs, {frames.size}), as the grid; found {rows.shape}")
+    return rows
+
+
+def _look(i: int) -> dict[str, Any]:
+    return {"color": CYCLE[i % len(CYCLE)], "linestyle": _DASHES[(i + i // len(CYCLE)) % len(_DASHES)]}
