@@ -102,6 +102,8 @@ def test_records_hold_until_the_next_and_gaps_are_skipped() -> None:
     progress = {"seed": [0, 0, 0, 1], "frame": [0, 10, 20, 10], "epsilon": [1.0, np.nan, 0.5, 0.25]}
     found = recorded_curves(progress, "epsilon", [5, 10, 20, 30])
     assert_array_equal(found, [[1.0, 1.0, 0.5, 0.5], [np.nan, 0.25, 0.25, 0.25]])
+    nothing = pa.table({"seed": [0, 1], "frame": [5, 5], "epsilon": pa.array([None, 0.5], pa.float64())})
+    assert_array_equal(recorded_curves(nothing, "epsilon", [5]), [[np.nan], [0.5]])  # seed 0 keeps its row
 
 
 def test_mean_and_standard_error_by_hand() -> None:

@@ -26,6 +26,7 @@ from safetensors.numpy import load_file
 
 from ipe.deep.checkpoints import Checkpoint, _manifest_bytes, load_checkpoint, save_checkpoint
 from ipe.deep.plain import decode, encode
+from ipe.deep.tensors import hash_file
 from ipe.errors import InputError
 
 TYPES = [
@@ -339,6 +340,38 @@ def test_a_writer_that_is_faster_than_the_reader(two: tuple[Path, Path]) -> None
         save_checkpoint(folder, small(9))
 
     assert check(load_checkpoint(folder, report=write_meanwhile)) == 9
+
+
+def test_a_checkpoint_removed_while_it_is_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtaken(path: Path) -> str:
+        monkeypatch.undo()
+        for frame in (2, 3):
+            save_checkpoint(tmp_path, small(frame))
+        assert not path.exists()
+        return hash_file(path)
+
+    save_checkpoint(tmp_path, small(1))
+    monkeypatch.setattr("ipe.deep.checkpoints.hash_file", overtaken)
+    assert check(load(tmp_path)) == 3
+
+
+def test_a_manifest_goes_before_its_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill, or a reader, between the two finds arrays without a manifest rather than a broken checkpoint."""
+    removed: list[str] = []
+    unlink = Path.unlink
+
+    def note(path: Path, missing_ok: bool = False) -> None:
+        if path.name.startswith("checkpoint-"):
+            removed.append(path.suffix)
+        unlink(path, missing_ok)
+
+    for frame in (1, 2, 3):
+        save_checkpoint(tmp_path, small(frame), keep=3)
+    monkeypatch.setattr(Path, "unlink", note)
+    save_checkpoint(tmp_path, small(4), keep=1)
+    assert removed == [".json"] * 3 + [".safetensors"] * 3
 
 
 def test_without_locks_unfinished_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

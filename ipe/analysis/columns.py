@@ -80,11 +80,10 @@ def runs_of(
     values = one_axis(column(table, name), name) if gaps else finite_numbers(column(table, name), name)
     if not seed.size == frames.size == values.size:
         raise InputError(f"seed, frame and {name} differ in length: {seed.size}, {frames.size} and {values.size}")
-    keep = ~np.isnan(values)
-    order = np.lexsort((frames, seed))
-    order = order[keep[order]]
-    seed, frames, values = seed[order], frames[order], values[order]
     wanted = np.unique(seed) if seeds is None else _distinct(whole_numbers(seeds, "seeds", least=0))
+    order = np.lexsort((frames, seed))
+    order = order[~np.isnan(values)[order]]
+    seed, frames, values = seed[order], frames[order], values[order]
     starts, ends = (np.searchsorted(seed, wanted, side=side) for side in ("left", "right"))
     for start, end in zip(starts, ends, strict=True):
         yield frames[start:end], values[start:end]

@@ -57,9 +57,9 @@ class _RefusedError(Exception):
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2) -> Path:
     """Write a checkpoint, then remove all but the newest valid ones.
 
-    A failure, or a kill at any moment, leaves those that were there. Memory: none but for arrays that are not in C
-    order. Removed are also damaged checkpoints and what killed writers left behind; the earlier checkpoints that
-    are kept are verified for that, which reads them. Writers in one folder wait for each other.
+    A failure, or a kill at any moment, leaves those that were there. Arrays are not copied, but for one at a time of
+    those that are not in C order. Damaged checkpoints and what killed writers left behind are removed too; for that
+    the earlier checkpoints that stay are read and verified. Writers in one folder wait for each other.
 
     Args:
         folder: for checkpoints alone; made if it is not there.

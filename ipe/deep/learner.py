@@ -138,7 +138,7 @@ def _frame(
 ) -> tuple[dict[str, Any], Any]:
     counts = {name: state["counts"][:, i] for i, name in enumerate(COUNTS)}
     new = {**state, "replay": _stored(program, state["replay"], frame)}
-    seen = {}
+    seen: dict[str, Any] = {}
     if updating != "none":
         sample = _sample(program, new["replay"], hyper, frame)
         learned, seen = _update(program, state, hyper, sample, frame.whole[:, 3].astype(jnp.float32))

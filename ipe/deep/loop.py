@@ -73,6 +73,8 @@ class Loop:
         self._numbers = jnp.asarray(np.array([_numbers(self.settings[i]) for i in filled], np.float32).T)
         self._inputs = _Inputs(self.lanes, self.form, settings[0].batch)
         self._clock = (0, time.perf_counter())
+        self._state: dict[str, Any] = {}
+        self._actions: Any = None
         if checkpoint is None:
             self._begin([self.seeds[i] for i in filled])
         else:

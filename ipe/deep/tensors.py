@@ -25,7 +25,7 @@ _DTYPES = {np.dtype(name): code for name, code in _CODES.items()}
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays as the format holds them, in C order.
+    """The arrays, if the format can hold them.
 
     Args:
         arrays: by name; of boolean, integer or floating type in the machine's byte order, and little-endian at that.
@@ -34,7 +34,7 @@ def check_arrays(arrays: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     for name, value in arrays.items():
         if name == "__metadata__" or not name.isprintable():
             raise InputError(f"arrays: {name!r} cannot be the name of an array")
-        array = np.asarray(value, order="C")  # the format knows no strides; ascontiguousarray would make scalars 1-D
+        array = np.asarray(value)
         if array.dtype not in _DTYPES or array.dtype.str.startswith(">"):
             raise InputError(f"arrays: {name!r} is of type {array.dtype}; known are {', '.join(_CODES)}")
         out[name] = array
@@ -47,7 +47,7 @@ def describe_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, A
 
 
 def write_tensors(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, int]:
-    """Write arrays from `check_arrays` to a file, without a copy of them.
+    """Write arrays from `check_arrays` to a file, without a copy of those in C order.
 
     Returns:
         The sha256 of what was to be written, computed from memory rather than from the file, and its size.
@@ -71,7 +71,7 @@ def _pieces(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:
     yield len(text).to_bytes(8, "little")
     yield text
     for _, array in ordered:
-        data = array.reshape(-1).view(np.uint8)
+        data = array.reshape(-1).view(np.uint8)  # the format knows no strides: a copy if not in C order, one at a time
         for start in range(0, data.size, _CHUNK):
             yield data[start : start + _CHUNK].data
 

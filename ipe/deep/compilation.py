@@ -1,0 +1,50 @@
+"""How training processes use JAX: one thread each, and compiled programs kept for the next process.
+
+One process per core with one XLA thread is more than twice as fast as one process with two: the products are too small
+to share. The cache folder is the user's own: what is in it is executed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+_ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
+_THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def training_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables of a training process.
+
+    Args:
+        variables: those of this process. JAX settings of the user's that do not concern threads stay.
+    """
+    flags = [flag for flag in variables.get("XLA_FLAGS", "").split() if not flag.startswith(_ONE_THREAD)]
+    changed = dict(variables) | dict.fromkeys(_THREAD_POOLS, "1")
+    changed["XLA_FLAGS"] = " ".join([*flags, *_ONE_THREAD])
+    changed["JAX_PLATFORMS"] = "cpu"
+    if (folder := cache_folder(variables)) is not None and "JAX_COMPILATION_CACHE_DIR" not in variables:
+        changed["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+        changed["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+        changed["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "0"
+    return changed
+
+
+def cache_folder(variables: Mapping[str, str]) -> Path | None:
+    """A folder of the user's own for compiled programs, `ipe/jax` where the system keeps caches; None if there is none.
+
+    It is made if it is not there. Not used is one that belongs to somebody else or that others may write to.
+    """
+    base = variables.get("XDG_CACHE_HOME") or ""
+    home = Path(base) if os.path.isabs(base) else Path(os.path.expanduser("~")) / ".cache"
+    folder = home / "ipe" / "jax"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError:
+        return None
+    if os.name == "posix" and (found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022):
+        return None
+    return folder if os.access(folder, os.W_OK) else None

@@ -1,0 +1,159 @@
+"""A run on disk: a setting, its seeds in batches, their checkpoints, and in the end its records and networks.
+
+::
+
+    RUN/run.json              settings, seeds, versions, the machine, the outcome per seed
+    RUN/batches/0/            checkpoints of the first batch of seeds
+    RUN/episodes.parquet      written when training ends or is stopped
+    RUN/progress.parquet
+    RUN/networks.safetensors  `q.matrix`, `q.rest`, `policy.matrix`, `policy.rest`; first axis the seeds in run.json
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ipe.atomic import write_atomic
+from ipe.deep.checkpoints import Checkpoint, load_checkpoint
+from ipe.deep.machine import describe_machine, versions
+from ipe.deep.records import Records, merge_records, read_run, write_records, write_run
+from ipe.deep.settings import TrainingSettings, read_settings
+from ipe.deep.tensors import write_tensors
+from ipe.errors import InputError
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder and what its `run.json` says."""
+
+    folder: Path
+    settings: TrainingSettings
+    seeds: list[int]
+    batches: list[list[int]]
+    content: dict[str, Any]
+
+    def batch_folder(self, batch: int) -> Path:
+        """Where a batch keeps its checkpoints."""
+        return self.folder / "batches" / str(batch)
+
+
+def seeds_per_batch(width: int, image: bool) -> int:
+    """How many seeds a process trains at once: as many as its cache serves best."""
+    if image:
+        return 1
+    return 8 if width <= 128 else 4 if width <= 256 else 2
+
+
+def split_seeds(seeds: Sequence[int], most: int, processes: int) -> list[list[int]]:
+    """The seeds in batches of at most `most`, enough of them for all processes, of two or more where possible.
+
+    Example:
+        >>> split_seeds(range(5), most=8, processes=2)
+        [[0, 1, 2], [3, 4]]
+    """
+    wanted = min(processes, max(1, len(seeds) // min(most, 2)))
+    batches = max(math.ceil(len(seeds) / most), wanted)
+    return [[int(seed) for seed in part] for part in np.array_split(np.array(seeds, dtype=np.int64), batches)]
+
+
+def create_run(folder: Path, settings: TrainingSettings, batches: list[list[int]]) -> Run:
+    """A new run, with nothing done yet. The folder must not exist, or be empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
+    try:
+        (folder / "batches").mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+    seeds = [seed for batch in batches for seed in batch]
+    content = {
+        "status": "running",
+        "settings": settings.model_dump(),
+        "seeds": seeds,
+        "batches": batches,
+        "versions": versions(),
+        "machine": describe_machine(),
+        "outcomes": [{"seed": seed, "status": "running", "frame": 0, "reason": ""} for seed in seeds],
+    }
+    write_run(folder, content)
+    return open_run(folder)
+
+
+def open_run(folder: Path) -> Run:
+    """The run in a folder.
+
+    Raises:
+        InputError: naming what is missing or does not fit.
+    """
+    if not folder.is_dir():
+        raise InputError(f"there is no run {folder}")
+    content = read_run(folder)
+    try:
+        settings = read_settings(content["settings"])
+        seeds = [int(seed) for seed in content["seeds"]]
+        batches = [[int(seed) for seed in batch] for batch in content["batches"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{folder / 'run.json'}: {error!r} is missing or wrong") from None
+    except InputError as error:
+        raise InputError(f"{folder / 'run.json'}: settings.{error}") from None
+    if sorted(seeds) != sorted(seed for batch in batches for seed in batch):
+        raise InputError(f"{folder / 'run.json'}: the batches do not hold the seeds")
+    return Run(folder, settings, seeds, batches, content)
+
+
+def extended(run: Run, frames: int) -> Run:
+    """The same run with more frames to do."""
+    if frames < run.settings.frames:
+        raise InputError(f"frames: the run has {run.settings.frames}, and can be given more, not fewer ({frames})")
+    content = run.content | {"settings": run.settings.model_dump() | {"frames": frames}, "status": "running"}
+    write_run(run.folder, content)
+    return open_run(run.folder)
+
+
+def collect(run: Run, status: str, seconds: float) -> tuple[Run, Records]:
+    """Write the records and networks that the batches' newest checkpoints hold, and the outcomes into `run.json`.
+
+    Args:
+        run: the run.
+        status: done, stopped or failed.
+        seconds: spent on training now.
+    """
+    found = {batch: load_checkpoint(run.batch_folder(batch)) for batch in range(len(run.batches))}
+    checkpoints = [checkpoint for checkpoint in found.values() if checkpoint is not None]
+    records = merge_records([Records.from_arrays(_part(own, "records.")) for own in checkpoints])
+    write_records(run.folder, records)
+    if len(checkpoints) == len(run.batches):
+        _write_networks(run, checkpoints)
+    outcomes = {outcome["seed"]: outcome for own in checkpoints for outcome in own.data["outcomes"]}
+    content = run.content | {
+        "status": status,
+        "outcomes": [
+            outcomes.get(seed, {"seed": seed, "status": "running", "frame": 0, "reason": ""}) for seed in run.seeds
+        ],
+        "seconds": run.content.get("seconds", 0.0) + seconds,
+    }
+    write_run(run.folder, content)
+    return open_run(run.folder), records
+
+
+def _write_networks(run: Run, checkpoints: list[Checkpoint]) -> None:
+    networks = {}
+    for name in [f"{net}.{part}" for net in ("q", "policy") for part in ("matrix", "rest")]:
+        parts = [
+            own.arrays[f"state.{name}"][: len(own.data["seeds"])]
+            for own in checkpoints
+            if f"state.{name}" in own.arrays
+        ]
+        if parts:
+            networks[name] = np.concatenate(parts)
+    write_atomic(run.folder / "networks.safetensors", lambda file: write_tensors(file, networks))
+
+
+def _part(checkpoint: Checkpoint, prefix: str) -> dict[str, Any]:
+    arrays = checkpoint.arrays.items()
+    return {name.removeprefix(prefix): array for name, array in arrays if name.startswith(prefix)}
