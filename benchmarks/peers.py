@@ -23,6 +23,10 @@ NAMES: dict[Library, str] = {"sb3": "Stable-Baselines3", "sbx": "sbx"}
 TORCH = "torch==2.13.0"
 OTHERS = ("stable-baselines3>=2.4", "sbx-rl>=0.20", "gymnasium[box2d]>=1.0", "minatar>=1.0.15")
 DEFAULT_FOLDER = Path(__file__).resolve().parent.parent / ".venv-peers"
+SAME_ALGORITHM, FASTEST = 1, 8
+"""Environments per process: as in the paper, and what served the peers best (`training_peers.py` has the numbers).
+
+Eight is as many as this library trains seeds per process; sbx gains from more, further from the algorithm."""
 MARK = "made-for-the-benchmarks-of-ipe.txt"
 
 
@@ -108,7 +112,7 @@ def measure_peer(
     cores: Sequence[int],
     *,
     python: Path,
-    environments: int = 1,
+    environments: int = FASTEST,
 ) -> PeerResult:
     """A peer's DQN on every given core at once, one process each, with different seeds.
 
@@ -126,7 +130,7 @@ def measure_peer(
         The sum over the cores; if a process failed, a result with the reason.
     """
     script = str(Path(__file__).with_name("training_peers.py"))
-    command = [str(python), script, "--library", library, "--task", task, "--width", str(width), "--barrier"]
+    command = [str(python), "-E", script, "--library", library, "--task", task, "--width", str(width), "--barrier"]
     command += ["--seconds", str(seconds), "--environments", str(environments)]
     try:
         results = side_by_side(

@@ -41,7 +41,10 @@ def available_cores() -> list[int]:
 def pin(core: int | None) -> None:
     """Hold this process to one core, where the system can; None leaves it free."""
     if core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
+        try:
+            os.sched_setaffinity(0, {core})
+        except OSError:
+            sys.exit(f"there is no core {core} for this process; it may use {available_cores()}")
 
 
 def wait_for_the_others() -> None:
@@ -123,7 +126,10 @@ async def _measured(process: asyncio.subprocess.Process, errors: IO[bytes]) -> d
     lines = output.decode().strip().splitlines()
     if process.returncode or not lines:
         raise SideBySideError(_last_words(process, errors))
-    result: dict[str, Any] = json.loads(lines[-1])
+    try:
+        result: dict[str, Any] = json.loads(lines[-1])
+    except ValueError:
+        raise SideBySideError(f"its last line is not JSON: {lines[-1][:200]}") from None
     return result
 
 

@@ -95,12 +95,11 @@ class Loop:
         inputs = self._inputs
         self._step_environments(np.asarray(self._actions))
         inputs.pad(len(self.seeds))
-        inputs.whole[:, :3] = np.stack(self.slots.push(inputs.real[:, 2] == TRUNCATED), axis=1)
-        _, sampled = self._draws.at(self.frame)
-        inputs.whole[:, 4:] = self.slots.sample(sampled)
+        self.slots.push(inputs.real[:, 2] == TRUNCATED, inputs.whole[:, :3])
+        self.slots.sample(self._draws.batch(self.frame), inputs.whole[:, 4:])
         updating = self._timetable.fill(self.frame, inputs.whole, inputs.real)
         self.frame += 1
-        inputs.real[:, 4] = self._draws.at(self.frame)[0]
+        inputs.real[:, 4] = self._draws.action(self.frame)
         program = compiled(self.program, updating)
         self._state, self._actions = program(self._state, self._numbers, inputs.frame())
         if (due := self._timetable.copies(self.frame)) is not None:
@@ -164,7 +163,7 @@ class Loop:
         inputs = self._inputs
         inputs.pad(len(self.seeds))
         self._timetable.fill(-1, inputs.whole, inputs.real)
-        inputs.real[:, 4] = self._draws.at(0)[0]
+        inputs.real[:, 4] = self._draws.action(0)
         self._state, self._actions = compiled_start(self.program)(state, self._numbers, inputs.frame())
 
     def _resume(self, checkpoint: Checkpoint) -> None:
@@ -273,8 +272,9 @@ class _Inputs:
 
     def pad(self, seeds: int) -> None:
         """Lanes without a seed do what the last one does."""
-        for array in (self.real, self.arrived, self.current):
-            array[seeds:] = array[seeds - 1]
+        if seeds < len(self.real):
+            for array in (self.real, self.arrived, self.current):
+                array[seeds:] = array[seeds - 1]
 
     def frame(self) -> Frame:
         return Frame(self.whole, self.real, self.arrived, self.current)

@@ -32,20 +32,28 @@ class FrameDraws:
     def __init__(self, seeds: Sequence[int], batch: int) -> None:
         self._keys = [_sequence(seed, _FRAMES).generate_state(2, np.uint64) for seed in seeds]
         self._batch = batch
-        self._block = -1
-        self._numbers = np.zeros((BLOCK, len(self._keys), batch + 1))
+        self._blocks: dict[int, NDArray[np.float64]] = {}
 
-    def at(self, frame: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The numbers of a frame: (seeds,) for the action, (seeds, batch) for the minibatch."""
+    def action(self, frame: int) -> NDArray[np.float64]:
+        """The numbers that the actions of a frame are drawn with, (seeds,)."""
         block, row = divmod(frame, BLOCK)
-        if block != self._block:
+        return self._block(block)[row, :, 0]
+
+    def batch(self, frame: int) -> NDArray[np.float64]:
+        """The numbers that the minibatches of a frame are drawn with, (seeds, batch)."""
+        block, row = divmod(frame, BLOCK)
+        return self._block(block)[row, :, 1:]
+
+    def _block(self, block: int) -> NDArray[np.float64]:
+        if block not in self._blocks:
+            numbers = np.empty((BLOCK, len(self._keys), self._batch + 1))
             for i, key in enumerate(self._keys):
                 # The last word of the counter: a block has 2^192 numbers before it runs into the next one's.
                 bits = np.random.Philox(key=key, counter=np.array([0, 0, 0, block], np.uint64))
-                self._numbers[:, i] = np.random.Generator(bits).random((BLOCK, self._batch + 1))
-            self._block = block
-        numbers = self._numbers[row]
-        return numbers[:, 0], numbers[:, 1:]
+                numbers[:, i] = np.random.Generator(bits).random((BLOCK, self._batch + 1))
+            # The frame before may still need its own.
+            self._blocks = {kept: self._blocks[kept] for kept in self._blocks if kept == block - 1} | {block: numbers}
+        return self._blocks[block]
 
 
 def _sequence(seed: int, stream: int) -> np.random.SeedSequence:

@@ -54,17 +54,6 @@ class Format(NamedTuple):
         return values.reshape(*stored.shape[:-1], *self.shape)
 
 
-class Move(NamedTuple):
-    """The slots of one step, (seeds,) each."""
-
-    start: NDArray[np.int32]
-    """Of the observation that it was taken from, with its action, reward and end."""
-    arrival: NDArray[np.int32]
-    """Of the observation that it led to."""
-    current: NDArray[np.int32]
-    """Of the observation to act on next: the same, or the next episode's first."""
-
-
 class Slots:
     """Which slots hold the last transitions of each seed.
 
@@ -75,46 +64,58 @@ class Slots:
     def __init__(self, seeds: int, capacity: int) -> None:
         self.capacity = capacity
         self.size = capacity + capacity // 16 + 2
+        self.count = 0
+        """Transitions so far; as many for every seed."""
         self.head = np.zeros(seeds, np.int64)
-        """Where the current observation lies, counted on without end; its slot is this modulo `size`."""
-        self.count = np.zeros(seeds, np.int64)
-        """Transitions so far."""
+        """The place of the current observation, counted on without end; its slot is this modulo `size`."""
         self.oldest = np.zeros(seeds, np.int64)
-        """The number of the oldest transition that is still kept."""
-        self.where = np.zeros((seeds, capacity), np.int64)
-        """The place, counted without end, of the last `capacity` transitions."""
-        self._rows = np.arange(seeds)
+        """The number of the oldest transition that is kept."""
+        self.places = np.zeros((capacity, seeds), np.int64)
+        """Of the last `capacity` transitions: where each starts, counted like `head`."""
+        self._seeds = np.arange(seeds)
 
-    def push(self, truncated: NDArray[np.bool_]) -> Move:
-        """Make room for one more step of each seed."""
+    def push(self, truncated: NDArray[np.bool_], out: NDArray[np.int32]) -> None:
+        """Make room for one more step of each seed.
+
+        Args:
+            truncated: whether it ended the episode by truncation, (seeds,).
+            out: receives the slots, (seeds, 3): of the observation that the step was taken from, with its action,
+                reward and end; of the observation that it led to; of the one to act on next, the same or the next
+                episode's first.
+        """
         start = self.head
-        self.where[self._rows, self.count % self.capacity] = start
-        self.count = self.count + 1
+        self.places[self.count % self.capacity] = start
+        self.count += 1
         self.head = start + 1 + truncated
-        self.oldest = np.maximum(self.oldest, self.count - self.capacity)
-        while (gone := self.where[self._rows, self.oldest % self.capacity] <= self.head - self.size).any():
-            self.oldest = self.oldest + gone
-        return Move(*((place % self.size).astype(np.int32) for place in (start, start + 1, self.head)))
+        np.remainder(start, self.size, out=out[:, 0], casting="unsafe")
+        np.remainder(start + 1, self.size, out=out[:, 1], casting="unsafe")
+        np.remainder(self.head, self.size, out=out[:, 2], casting="unsafe")
+        if self.count > self.capacity:
+            np.maximum(self.oldest, self.count - self.capacity, out=self.oldest)
+        while (lapped := self.places[self.oldest % self.capacity, self._seeds] <= self.head - self.size).any():
+            self.oldest += lapped
 
-    def sample(self, draws: NDArray[np.float64]) -> NDArray[np.int32]:
+    def sample(self, draws: NDArray[np.float64], out: NDArray[np.int32]) -> None:
         """Slots of transitions drawn uniformly with replacement.
 
         Args:
             draws: uniform numbers in [0, 1), (seeds, batch).
+            out: receives the slots from which the transitions start, (seeds, batch).
         """
-        kept = (self.count - self.oldest)[:, None]
-        number = self.oldest[:, None] + (draws * kept).astype(np.int64)
-        place = self.where[self._rows[:, None], number % self.capacity]
-        return (place % self.size).astype(np.int32)
+        numbers = (draws * (self.count - self.oldest)[:, None]).astype(np.int64)
+        numbers += self.oldest[:, None]
+        numbers %= self.capacity
+        np.remainder(self.places[numbers, self._seeds[:, None]], self.size, out=out, casting="unsafe")
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         """All of it, for a checkpoint."""
-        return {"head": self.head, "count": self.count, "oldest": self.oldest, "where": self.where}
+        count = np.array(self.count, np.int64)
+        return {"head": self.head, "count": count, "oldest": self.oldest, "places": self.places}
 
     def restore(self, arrays: dict[str, NDArray[np.int64]]) -> None:
         """The books of a checkpoint."""
-        self.head, self.count, self.oldest = arrays["head"], arrays["count"], arrays["oldest"]
-        self.where = np.array(arrays["where"])
+        self.count = int(arrays["count"])
+        self.head, self.oldest, self.places = (np.array(arrays[name]) for name in ("head", "oldest", "places"))
 
 
 def empty(seeds: int, slots: int, form: Format) -> dict[str, NDArray[Any]]:

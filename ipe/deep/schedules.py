@@ -35,6 +35,7 @@ class Timetable:
             for name in ("initial", "final", "steps")
         ]
         self._simple = not self._warm_up.any() and bool((self._every == 1).all())
+        self._next_copy = 0
         self._block: tuple[int, NDArray[np.float64]] = (-1, np.zeros((0, 0)))
 
     def fill(self, frame: int, whole: NDArray[np.int32], real: NDArray[np.float32]) -> str:
@@ -61,6 +62,9 @@ class Timetable:
 
     def copies(self, frame: int) -> NDArray[np.bool_] | None:
         """Which runs copy their Q-network after this frame, counted from 1; None: no run."""
+        if frame < self._next_copy:
+            return None
+        self._next_copy = int(((frame // self._period + 1) * self._period).min())
         due: NDArray[np.bool_] = (frame % self._period == 0) & (frame > self._warm_up)
         return due if due.any() else None
 

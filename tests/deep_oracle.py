@@ -1,0 +1,271 @@
+"""Deep epsilon-IPE once more: one seed, in plain NumPy and double precision, after MATHEMATICS.md section 8.
+
+Nothing of `ipe.deep.networks`, `optimisers`, `replay`, `schedules` or `learner`, of `ipe.behaviours`, `ipe.updates` or
+`ipe.entropy` is used here. The replay is a list of transitions; convolutions are sums over shifted images; epsilon is
+left to scipy's root finder. Only the initial networks and the uniform numbers are the library's own, which the
+specification leaves open: of n kept transitions, oldest first, the number u draws the one at index floor(u n).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from ipe.deep.environments import make_environment
+from ipe.deep.randomness import FrameDraws
+from ipe.deep.settings import TrainingSettings
+
+Array = NDArray[np.float64]
+Network = list[Array]
+"""Weights and biases of the three layers: W, b, W, b, W, b."""
+
+
+def forward(network: Network, x: Array) -> tuple[Array, list[Array]]:
+    """Outputs for a batch of vectors (b, n) or images (b, height, width, channels), and the two hidden layers."""
+    w0, b0, w1, b1, w2, b2 = network
+    if x.ndim == 4:
+        height, width = x.shape[1] - 2, x.shape[2] - 2
+        kernel = w0.reshape(3, 3, x.shape[3], -1)
+        shifts = [(i, j) for i in range(3) for j in range(3)]
+        first = b0 + sum(x[:, i : i + height, j : j + width] @ kernel[i, j] for i, j in shifts)
+        first = np.maximum(first, 0.0).reshape(len(x), -1)
+    else:
+        first = np.maximum(x @ w0 + b0, 0.0)
+    second = np.maximum(first @ w1 + b1, 0.0)
+    return second @ w2 + b2, [first, second]
+
+
+def gradient(network: Network, x: Array, hidden: list[Array], error: Array) -> Network:
+    """Of a loss whose gradient in the outputs is `error`, by the chain rule."""
+    first, second = hidden
+    before_second = (error @ network[4].T) * (second > 0)
+    before_first = (before_second @ network[2].T) * (first > 0)
+    if x.ndim == 4:
+        height, width = x.shape[1] - 2, x.shape[2] - 2
+        maps = before_first.reshape(len(x), height, width, -1)
+        windows = [x[:, i : i + height, j : j + width] for i in range(3) for j in range(3)]
+        w0 = np.concatenate([np.einsum("byxc,byxk->ck", window, maps) for window in windows])
+        b0 = maps.sum(axis=(0, 1, 2))
+    else:
+        w0, b0 = x.T @ before_first, before_first.sum(axis=0)
+    return [w0, b0, first.T @ before_second, before_second.sum(axis=0), second.T @ error, error.sum(axis=0)]
+
+
+def softmax(logits: Array) -> Array:
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    normalised: Array = powers / powers.sum(axis=-1, keepdims=True)
+    return normalised
+
+
+def entropy(pi: Array) -> Any:
+    return -(pi * np.log(np.maximum(pi, 1e-300))).sum(axis=-1)
+
+
+def matched_epsilon(pi: Array) -> float:
+    """The epsilon at which epsilon-greedy has the entropy of a policy."""
+    n, wanted = len(pi), float(entropy(pi))
+
+    def excess(epsilon: float) -> float:
+        return float(entropy(np.array([1 - epsilon + epsilon / n, *[epsilon / n] * (n - 1)]))) - wanted
+
+    if excess(1.0) <= 0.0:
+        return 1.0
+    return float(brentq(excess, 0.0, 1.0, xtol=1e-14))
+
+
+def epsilon_greedy(q: Array, epsilon: float) -> Array:
+    best = (q == q.max()).astype(np.float64)
+    return (1 - epsilon) * best / best.sum() + epsilon / len(q)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One step: from s by action a to `after`, with reward r; `end` is "", "terminated" or "truncated"."""
+
+    s: Array
+    a: int
+    r: float
+    after: Array
+    end: str
+
+
+@dataclass
+class Optimiser:
+    """RMSprop or Adam over one network, in the textbook's form."""
+
+    settings: TrainingSettings
+    step_size: float
+    square: Network
+    mean: Network
+    count: int = 0
+
+    def step(self, network: Network, slope: Network) -> Network:
+        own = self.settings.optimiser
+        norm = math.sqrt(sum(float((g * g).sum()) for g in slope))
+        if own.clip > 0.0 and norm > own.clip:
+            slope = [g * own.clip / norm for g in slope]
+        self.count += 1
+        self.square = [own.decay * v + (1 - own.decay) * g**2 for v, g in zip(self.square, slope, strict=True)]
+        if own.kind == "rmsprop":
+            ratios = [g / (np.sqrt(v) + own.epsilon) for g, v in zip(slope, self.square, strict=True)]
+        else:
+            self.mean = [own.momentum * m + (1 - own.momentum) * g for m, g in zip(self.mean, slope, strict=True)]
+            means = [m / (1 - own.momentum**self.count) for m in self.mean]
+            squares = [v / (1 - own.decay**self.count) for v in self.square]
+            ratios = [m / (np.sqrt(v) + own.epsilon) for m, v in zip(means, squares, strict=True)]
+        return [w - self.step_size * ratio for w, ratio in zip(network, ratios, strict=True)]
+
+
+class Oracle:
+    """One seed in training.
+
+    Args:
+        settings, seed: the run.
+        q, policy: its initial networks; the policy's is not looked at if the behaviour has none.
+    """
+
+    def __init__(self, settings: TrainingSettings, seed: int, q: Network, policy: Network) -> None:
+        self.settings = settings
+        self.q, self.policy, self.target = q, policy, [w.copy() for w in q]
+        self.q_optimiser = self._optimiser(q, settings.value_step_size)
+        self.policy_optimiser = self._optimiser(policy, settings.policy_step_size)
+        self.environment = make_environment(settings.environment, seed)
+        self.draws = FrameDraws([seed], settings.batch)
+        self.history: list[Transition] = []
+        self.frame = 0
+        self.seen: dict[str, float] = {}
+        self.observation = self._read(self.environment.reset())
+        self.action = self._act()
+
+    def advance(self) -> None:
+        """One frame: step, store, update, copy, choose the next action."""
+        own = self.settings
+        step = self.environment.step(self.action)
+        end = "terminated" if step.terminated else "truncated" if step.truncated else ""
+        after = self._read(step.observation)
+        self.history.append(Transition(self.observation, self.action, step.reward, after, end))
+        self.observation = self._read(self.environment.reset()) if end else after
+        minibatch = self._minibatch()
+        self.frame += 1
+        self.seen = {}
+        beyond = self.frame - own.warm_up
+        if beyond > 0 and beyond % own.update_every == 0:
+            self._update(minibatch)
+        if beyond > 0 and self.frame % own.target_period == 0:
+            self.target = [w.copy() for w in self.q]
+        self.action = self._act()
+
+    def kept(self) -> int:
+        """How many transitions the replay holds: the last `replay`, fewer if truncated ones take up the room.
+
+        A transition takes one place and a truncated one two, and the current observation has one too.
+        """
+        capacity = self.settings.replay
+        places, count = 1, 0
+        for transition in reversed(self.history):
+            places += 2 if transition.end == "truncated" else 1
+            if places > capacity + capacity // 16 + 2 or count == capacity:
+                break
+            count += 1
+        return count
+
+    def _minibatch(self) -> list[int]:
+        n = self.kept()
+        numbers = self.draws.at(self.frame)[1][0]
+        return [len(self.history) - n + math.floor(u * n) for u in numbers]
+
+    def _update(self, minibatch: list[int]) -> None:
+        own = self.settings
+        batch = [self.history[i] for i in minibatch]
+        actions = np.array([t.a for t in batch])
+        rows = np.arange(len(batch))
+        here, after = np.stack([t.s for t in batch]), np.stack([t.after for t in batch])
+
+        total, discount, ahead = self._targets(minibatch)
+        values = forward(self.target, ahead)[0]
+        if own.double_q:
+            best = values[rows, forward(self.q, ahead)[0].argmax(axis=1)]
+        else:
+            best = values.max(axis=1)
+        q, hidden = forward(self.q, here)
+        delta = q[rows, actions] - (total + discount * best)
+        error = np.zeros_like(q)
+        # The slope of delta^2, or of Huber's delta^2 / 2 that goes on as c |delta|.
+        error[rows, actions] = (np.clip(delta, -own.huber, own.huber) if own.huber else 2 * delta) / len(batch)
+        new = self.q_optimiser.step(self.q, gradient(self.q, here, hidden, error))
+        self.seen = {"td_error": float(abs(delta).mean()), "q_mean": float(q[rows, actions].mean())}
+        self.q = new
+        if own.learns_policy:
+            self._update_policy(batch, actions, here, after)
+
+    def _update_policy(self, batch: list[Transition], actions: Any, here: Array, after: Array) -> None:
+        own = self.settings
+        judge = self.target if own.delta_q == "target" else self.q
+        q_sa = forward(judge, here)[0][np.arange(len(batch)), actions]
+        q_next = forward(judge, after)[0]
+        logits, hidden = forward(self.policy, after)
+        pi = softmax(logits)
+        v = (pi * q_next).sum(axis=1)
+        goes_on = np.array([t.end != "terminated" for t in batch], dtype=np.float64)
+        delta = np.array([t.r for t in batch]) + own.gamma * goes_on * v - q_sa
+        slope = 2 * delta if own.policy_update == "paper" else np.sign(delta)
+        error = (slope * own.gamma)[:, None] * pi * (q_next - v[:, None])
+        error += own.entropy_bonus * pi * (np.log(pi) + entropy(pi)[:, None])
+        error *= goes_on[:, None] / len(batch)
+        self.policy = self.policy_optimiser.step(self.policy, gradient(self.policy, after, hidden, error))
+        self.seen["ipe_error"] = float(abs(delta).mean())
+
+    def _targets(self, minibatch: list[int]) -> tuple[Array, Array, Array]:
+        """Sums of discounted rewards, what the bootstrap is multiplied by, and the states that it is taken from."""
+        totals, discounts, states = [], [], []
+        for i in minibatch:
+            total, discount, k = 0.0, 1.0, i
+            while True:
+                transition = self.history[k]
+                total += discount * transition.r
+                discount *= self.settings.gamma
+                if transition.end or k - i + 1 == self.settings.n_step or k + 1 == len(self.history):
+                    break
+                k += 1
+            totals.append(total)
+            discounts.append(0.0 if transition.end == "terminated" else discount)
+            states.append(transition.after)
+        return np.array(totals), np.array(discounts), np.stack(states)
+
+    def _act(self) -> int:
+        own = self.settings
+        q = forward(self.q, self.observation[None])[0][0]
+        if own.learns_policy:
+            pi = softmax(forward(self.policy, self.observation[None])[0][0])
+            self.seen["entropy"] = float(entropy(pi))
+        if own.behaviour == "epsilon-ipe":
+            self.seen["epsilon"] = matched_epsilon(pi)
+            pi = epsilon_greedy(q, self.seen["epsilon"])
+        elif own.behaviour == "epsilon-greedy":
+            self.seen["epsilon"] = self._scheduled()
+            pi = epsilon_greedy(q, self.seen["epsilon"])
+        elif own.behaviour == "boltzmann":
+            pi = softmax(q / own.temperature)
+        if self.frame < own.warm_up:
+            pi = np.full(len(q), 1 / len(q))
+        number = float(self.draws.at(self.frame)[0][0])
+        return int(np.searchsorted(np.cumsum(pi), number, side="right"))
+
+    def _scheduled(self) -> float:
+        own = self.settings.epsilon
+        t = max(self.frame - self.settings.warm_up, 0)
+        if own.kind == "exponential":
+            return max(own.final, own.initial * (own.final / own.initial) ** (t / own.steps))
+        return max(own.final, own.initial - (own.initial - own.final) * t / own.steps)
+
+    def _optimiser(self, network: Network, step_size: float) -> Optimiser:
+        zeros = [np.zeros_like(w) for w in network]
+        return Optimiser(self.settings, step_size, zeros, [w.copy() for w in zeros])
+
+    def _read(self, observation: NDArray[Any]) -> Array:
+        return observation.astype(np.float64) * self.environment.spec.scale
