@@ -24,7 +24,7 @@ TORCH = "torch==2.13.0"
 OTHERS = ("stable-baselines3>=2.4", "sbx-rl>=0.20", "gymnasium[box2d]>=1.0", "minatar>=1.0.15")
 DEFAULT_FOLDER = Path(__file__).resolve().parent.parent / ".venv-peers"
 SAME_ALGORITHM, FASTEST = 1, 8
-"""Environments per process: as in the paper, and what served the peers best (`training_peers.py` has the numbers).
+"""Environments per process: as in the paper, and what served the peers well (`training_peers.py` has numbers).
 
 Eight is as many as this library trains seeds per process; sbx gains from more, further from the algorithm."""
 MARK = "made-for-the-benchmarks-of-ipe.txt"

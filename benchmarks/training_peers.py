@@ -4,24 +4,27 @@
 
 The peers get this library's DQN: the same networks, batch of 32, replay of 100,000, one update per frame, target
 period, step size and RMSprop (PyTorch's in Stable-Baselines3, optax's with the same constants in sbx). What cannot be
-turned off is left: both use the Huber loss, and Stable-Baselines3 computes the gradient's norm to clip it (at infinity).
+turned off is left: both use the Huber loss, and Stable-Baselines3 computes the gradient's norm and clips it at infinity.
 No statistics are kept and nothing is logged. Epsilon falls from 1 to 0.01 before the timed phase, where it is through
-nearly all of a real run: most actions then cost a forward pass. The last line on standard output is the result as JSON.
+nearly all of a real run: most actions then cost a forward pass. The replay is still far from full then, which if
+anything favours the peer. The last line on standard output is the result as JSON.
 
 Each in its best way. With k environments a peer takes k frames, then does k updates: one per frame as well, though the
-behaviour is up to k frames old. Frames per second of two processes on a busy machine of two cores, so that only the
-ratios mean much:
+behaviour is up to k frames old. Frames per second, two processes on two cores that others used too: single runs of 5 s,
+those in which both processes had at least 0.94 of their cores. A guide for the choice of k, no result:
 
     environments        1      4      8     16
     sb3, width 128  1,300  1,630  1,640
-    sb3, width 256    840    885    960
+    sb3, width 256    840    885    870
     sb3, Freeway      440    470    515
     sbx, width 128  1,025  3,050  5,190  7,150
     sbx, width 256    810         3,080
     sbx, Freeway      460         1,150
 
-For Freeway torch's own convolution beats patches and a product, in either memory format; in XLA patches are three times
-as fast as its convolution (316 against 90 to 110 in one process), so sbx gets them. RMSprop with `foreach` gains nothing.
+sbx gains much and without an end in sight, sb3 little, between 4 and 8 perhaps nothing. For Freeway, patches and a
+product were slower than torch's own convolution in three rounds of three; channels-last memory and RMSprop's `foreach`
+could not be told from the defaults, which therefore stay. In sbx patches gave about three times the frames of
+flax's convolution (316 against 90 to 110 per second, one process), so sbx gets patches.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from typing import Any
 from side_by_side import SINGLE_THREAD, pin, wait_for_the_others
 
 LEARNING_STARTS = 1_000
-WARM_UP = 2_000  # frames: before the first update, and as many after it (compilation, caches)
+WARM_UP = 2_000  # frames: half before the first update, half after (compilation, caches)
 FOREVER = 10**8  # frames: the callback ends training, not this
 PACKAGES = {
     "sb3": ("stable-baselines3", "torch", "gymnasium", "numpy"),

@@ -176,7 +176,7 @@ class Oracle:
 
     def _minibatch(self) -> list[int]:
         n = self.kept()
-        numbers = self.draws.at(self.frame)[1][0]
+        numbers = self.draws.batch(self.frame)[0]
         return [len(self.history) - n + math.floor(u * n) for u in numbers]
 
     def _update(self, minibatch: list[int]) -> None:
@@ -253,7 +253,7 @@ class Oracle:
             pi = softmax(q / own.temperature)
         if self.frame < own.warm_up:
             pi = np.full(len(q), 1 / len(q))
-        number = float(self.draws.at(self.frame)[0][0])
+        number = float(self.draws.action(self.frame)[0])
         return int(np.searchsorted(np.cumsum(pi), number, side="right"))
 
     def _scheduled(self) -> float:

@@ -56,3 +56,34 @@ def _closed_within(heard: socket.socket, seconds: float) -> bool:
         except TimeoutError:
             break
     return False
+
+
+@contextlib.contextmanager
+def hearing_signals() -> Iterator[Callable[[], int | None]]:
+    """Inside this block, know which signal it was that some handler of Python's made an exception of.
+
+    For programs, in their main thread; in another one nothing is heard.
+
+    Yields:
+        A function that returns the first signal so far, None if there was none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    heard, told = socket.socketpair()
+    heard.setblocking(False)
+    told.setblocking(False)
+    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    numbers: list[int] = []
+
+    def first() -> int | None:
+        with contextlib.suppress(BlockingIOError):
+            numbers.extend(heard.recv(64))
+        return numbers[0] if numbers else None
+
+    try:
+        yield first
+    finally:
+        signal.set_wakeup_fd(before)
+        told.close()
+        heard.close()

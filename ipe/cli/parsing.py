@@ -12,8 +12,8 @@ import difflib
 import inspect
 import io
 import re
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
@@ -67,7 +67,7 @@ def parse(arguments: type[T], words: Sequence[str], prog: str) -> T:
 
 def _check_options(arguments: type[Any], words: Sequence[str], prog: str) -> None:
     """That every `--option` exists and stands once: tyro would take the last of two."""
-    known = ["--help", *(f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(arguments))]
+    known = ["--help", *(f"--{name}" for name in option_names(arguments))]
     seen = set()
     for word in words:
         if word == "--":
@@ -82,6 +82,26 @@ def _check_options(arguments: type[Any], words: Sequence[str], prog: str) -> Non
         if option in seen:
             raise InputError(f"{option} is given twice")
         seen.add(option)
+
+
+def option_names(arguments: type[Any], prefix: str = "") -> Iterator[str]:
+    """The options of a command without their dashes; those of a part, a dataclass within, behind its name and a dot.
+
+    Args:
+        arguments: the dataclass.
+        prefix: of its options. One whose type is marked with `tyro.conf.arg(prefix_name=False)` goes without.
+    """
+    hints = get_type_hints(arguments, include_extras=True)
+    for field in dataclasses.fields(arguments):
+        kind = hints[field.name]
+        marks = getattr(kind, "__metadata__", ())
+        kind = getattr(kind, "__origin__", kind) if marks else kind
+        bare = any(getattr(mark, "prefix_name", None) is False for mark in marks)
+        name = ("" if bare else prefix) + field.name.replace("_", "-")
+        if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+            yield from option_names(kind, f"{name}.")
+        else:
+            yield name
 
 
 def _sentence(box: str) -> str:
@@ -110,6 +130,10 @@ def _number(words: list[str]) -> float:
 
 
 def _whole_number(words: list[str]) -> int:
+    """Also as `2e6`, up to 10^18 times its digits: no size is larger, and more zeros would be zeros without end."""
+    digits, _, exponent = words[0].lower().partition("e")
+    if re.fullmatch(r"\+?\d{1,2}", exponent) and int(exponent) <= 18 and re.fullmatch(r"[+-]?\d+", digits):
+        return int(digits) * 10 ** int(exponent)
     try:
         return int(words[0])
     except ValueError:
@@ -127,8 +151,26 @@ def _or_none(kind: type[Any], metavar: str, read: Callable[[list[str]], Any]) ->
     )
 
 
+def choice(words: Sequence[str]) -> Any:
+    """The type of an option that is one of these words, or left out. For `Literal[...] | None`, tyro offers None."""
+    return Annotated[
+        str | None,
+        PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="{" + ",".join(words) + "}",
+            instance_from_str=lambda found: found[0],
+            is_instance=lambda value: value is None or value in words,
+            str_from_instance=lambda value: [str(value)],
+            choices=tuple(words),
+        ),
+    ]
+
+
 Number = Annotated[float | None, _or_none(float, "X", _number)]
 """The type of an option that is a number, or left out."""
+
+Text = Annotated[str | None, _or_none(str, "TEXT", lambda words: words[0])]
+"""The type of an option that is a word, or left out."""
 
 WholeNumber = Annotated[int | None, _or_none(int, "N", _whole_number)]
 """The type of an option that is a whole number, or left out."""

@@ -1,8 +1,8 @@
 """The program `ipe`: which commands there are, and how each of them ends.
 
 A command is a module with a frozen dataclass `Arguments`, whose docstring is its help, and a function
-`run(arguments)`. Only the module of the command asked for is imported, and what is heavy (scipy, matplotlib) only
-when it runs, so that help and wrong arguments are answered at once.
+`run(arguments)`, which may return an exit code. Only the module of the command asked for is imported, and what is heavy
+(scipy, matplotlib) only when it runs, so that help and wrong arguments are answered at once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Command(NamedTuple):
 
     module: str
     summary: str
+    saves: bool = False
+    """Whether Ctrl-C makes it save what it has, for which it may take its time."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -34,6 +36,9 @@ COMMANDS: dict[str, Command] = {
     "zoo": Command("ipe.cli.zoo", "the MDPs that have a name; or one MDP in full"),
     "draw": Command("ipe.cli.draw", "a small MDP as a diagram: .svg, .png or .pdf"),
     "reproduce": Command("ipe.cli.reproduce", "a study of the paper: figures, data and a verdict on every claim"),
+    "train": Command("ipe.cli.train", "DQN with epsilon-IPE or another behaviour, many seeds at once", saves=True),
+    "evaluate": Command("ipe.cli.evaluate", "the returns of a trained run's policy in new episodes"),
+    "watch": Command("ipe.cli.watch", "a trained run's policy in its environment, as a GIF"),
     "polytope": Command("ipe.cli.polytope", "the values of all policies of a two-state MDP, and the value map on them"),
 }
 
@@ -52,9 +57,11 @@ options:
 examples:
   ipe solve switch-stay --values 18,-6
   ipe zoo
+  ipe train LunarLander-v3 --seeds 5
 
-exit codes: 0 done; 2 wrong input, and nothing was written; 3 not solved to the tolerance asked for;
-            1 the result could not be written; 130 interrupted; 141 the reader of the output left"""
+exit codes: 0 done; 2 wrong input, and nothing was written; 3 not solved to the tolerance asked for, or no seed trained
+            to the end; 1 the result could not be written, or a training process failed; 130 interrupted,
+            143 by SIGTERM; 141 the reader of the output left"""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -66,8 +73,8 @@ def main(args: Sequence[str] | None = None) -> int:
         args: a command and its arguments.
 
     Returns:
-        The exit code: 0 done, 2 wrong input, 3 not solved, 1 the output could not be written, 130 interrupted,
-        141 broken pipe.
+        The exit code: 0 done, 2 wrong input, 3 not solved, 1 failed (the output could not be written, say),
+        130 interrupted, 143 by SIGTERM, 141 broken pipe.
 
     Example:
         >>> main(["draw", "switch-stay", "--out", "picture.doc"])
@@ -75,6 +82,8 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     if args is not None:
         return _main(list(args))
+    if (command := COMMANDS.get(" ".join(sys.argv[1:2]))) and command.saves:
+        return _main(sys.argv[1:])
     from ipe.cli.interrupt import ending_soon  # for the process, not for a caller within it
 
     with ending_soon(lambda: _end(_name(sys.argv[1:]), "interrupted", INTERRUPTED)):
@@ -90,7 +99,7 @@ def _main(words: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal has no characters for
     try:
-        _run(words)
+        code = _run(words)
         if sys.stdout is not None:
             sys.stdout.flush()
     except InputError as error:
@@ -107,10 +116,10 @@ def _main(words: list[str]) -> int:
     except OSError as error:  # a full disk, say: files that are read or written have their own InputError
         _let_go_of_stdout()
         return _end(name, f"cannot write the output: {error.strerror or error}", FAILED)
-    return DONE
+    return code
 
 
-def _run(words: list[str]) -> None:
+def _run(words: list[str]) -> int:
     if not words:
         raise InputError(f"which command: {', '.join(COMMANDS)}? `ipe --help` says what they do")
     first, *rest = words
@@ -128,8 +137,9 @@ def _run(words: list[str]) -> None:
         try:
             arguments = parse(module.Arguments, rest, f"ipe {first}")
         except SystemExit:  # it has printed the command's help
-            return
-        module.run(arguments)
+            return DONE
+        return module.run(arguments) or DONE  # a command that always ends well returns nothing
+    return DONE
 
 
 def _not_known(word: str) -> str:

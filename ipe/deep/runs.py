@@ -27,6 +27,8 @@ from ipe.deep.settings import TrainingSettings, read_settings
 from ipe.deep.tensors import write_tensors
 from ipe.errors import InputError
 
+_OTHER_SUMS = 4096
+
 
 @dataclass(frozen=True)
 class Run:
@@ -43,11 +45,20 @@ class Run:
         return self.folder / "batches" / str(batch)
 
 
-def seeds_per_batch(width: int, image: bool) -> int:
+def seeds_per_batch(settings: TrainingSettings, image: bool) -> int:
     """How many seeds a process trains at once: as many as its cache serves best."""
+    return 1 if image else 8 if settings.width <= 128 else 4 if settings.width <= 256 else 2
+
+
+def most_seeds(settings: TrainingSettings, image: bool, actions: int) -> int:
+    """How many a process can train at once with the same bytes as any other number of them.
+
+    XLA adds up the actions' numbers in another way from 4096 of them on: all batches are to lie on one side of that.
+    """
     if image:
         return 1
-    return 8 if width <= 128 else 4 if width <= 256 else 2
+    numbers = settings.batch * actions
+    return 16 if 2 * numbers >= _OTHER_SUMS else min(16, (_OTHER_SUMS - 1) // numbers)
 
 
 def split_seeds(seeds: Sequence[int], most: int, processes: int) -> list[list[int]]:

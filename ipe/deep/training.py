@@ -22,7 +22,7 @@ from ipe.deep.batches import Progress, train_batch
 from ipe.deep.compilation import training_environment
 from ipe.deep.environments import make_environment
 from ipe.deep.loop import Outcome
-from ipe.deep.runs import Run, collect, create_run, extended, open_run, seeds_per_batch, split_seeds
+from ipe.deep.runs import Run, collect, create_run, extended, most_seeds, open_run, seeds_per_batch, split_seeds
 from ipe.deep.settings import TrainingSettings, paper_settings
 from ipe.errors import InputError
 
@@ -92,11 +92,11 @@ def train(
     folder = Path(out) if out is not None else default_folder(settings)
     _check_number("checkpoint_seconds", checkpoint_seconds, 0.0)
     environment = make_environment(settings.environment, chosen[0])  # refused here, not in a process
-    image = environment.spec.image
+    image, limit = environment.spec.image, most_seeds(settings, environment.spec.image, environment.spec.actions)
     environment.close()
-    if batch_seeds is not None and (batch_seeds < 1 or (image and batch_seeds > 1)):
-        raise InputError(f"batch_seeds must be 1 or more, and 1 for images; found {batch_seeds}")
-    most = batch_seeds or seeds_per_batch(settings.width, image)
+    if batch_seeds is not None and not 1 <= batch_seeds <= limit:
+        raise InputError(f"batch_seeds must lie between 1 and {limit}, found {batch_seeds}")
+    most = batch_seeds or min(limit, seeds_per_batch(settings, image))
     count = _processes(processes)
     run = create_run(folder, settings, split_seeds(chosen, most, max(count, 1)))
     return _train(run, count, checkpoint_seconds, tensorboard, callback)

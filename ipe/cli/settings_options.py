@@ -1,0 +1,151 @@
+r"""Options from a pydantic model: every field by its path, with its docstring as the help.
+
+A field of the model is an option, one of a part within it an option with a dot, `--epsilon.final`. All may be left
+out: `changes` gives those that were not, as nested mappings, which is what `ipe.deep.paper_settings` takes.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+import types
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from tyro.conf import arg
+
+from ipe.cli.inputs import _parameters as key_values
+from ipe.cli.parsing import Flag, Number, Text, WholeNumber, choice
+from ipe.errors import InputError
+
+
+def options_of(model: type[BaseModel], defaults: Mapping[str, str], path: str = "") -> type[Any]:
+    """A dataclass with an optional field for every field of a model, and one like it for every model within.
+
+    Args:
+        model: the model.
+        defaults: what the help says of a field's default, by its path. A field without an entry is no option.
+        path: of the model within a larger one.
+    """
+    help_texts = docstrings(model)
+    fields: list[tuple[str, Any, Any]] = []
+    for name, field in model.model_fields.items():
+        kind: Any = field.annotation
+        own = f"{path}{name}"
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            part = options_of(kind, defaults, f"{own}.")
+            mark = arg(prefix_name=False, help=plain(inspect.cleandoc(kind.__doc__ or "")))
+            fields.append((name, Annotated[part, mark], dataclasses.field(default=part())))
+        elif own in defaults:
+            flag = kind is bool and field.default is False
+            hint = "" if flag or not defaults[own] else f"(default: {defaults[own]})"
+            metavar = "KEY=VALUE,..." if get_origin(kind) is dict else None
+            # A field of the whole model goes without the name of the dataclass that this one will be a field of.
+            mark = arg(
+                prefix_name=None if path else False, help=help_texts[name], help_behavior_hint=hint, metavar=metavar
+            )
+            fields.append((name, Annotated[_option(kind, flag), mark], False if flag else None))
+    made: type[Any] = dataclasses.make_dataclass(model.__name__, fields, frozen=True)
+    made.__doc__ = model.__doc__
+    return made
+
+
+def _option(kind: Any, flag: bool) -> Any:
+    """The type of the option for a field of this type."""
+    if flag:
+        return Flag
+    kinds = (
+        [k for k in get_args(kind) if k is not types.NoneType] if get_origin(kind) in (Union, types.UnionType) else []
+    )
+    kind = kinds[0] if len(kinds) == 1 else kind
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
+        return choice(get_args(kind))
+    if kind is bool:
+        return choice(("true", "false"))
+    known = {int: WholeNumber, float: Number, str: Text}
+    return Text if get_origin(kind) is dict else known[kind]
+
+
+def changes(options: Any) -> dict[str, Any]:
+    """The options that were given, from an instance of what `options_of` made."""
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if dataclasses.is_dataclass(value):
+            value = changes(value)
+        if value is not None and value is not False and value != {}:
+            given[field.name] = value
+    return given
+
+
+def paths(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The paths of all that nested mappings hold.
+
+    Example:
+        >>> list(paths({"gamma": 0.9, "epsilon": {"final": 0.1}}))
+        ['gamma', 'epsilon.final']
+    """
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from paths(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def read_key_values(text: str, option: str) -> dict[str, Any]:
+    """`key=value,key=value`: whole numbers, numbers, true or false, and words.
+
+    Example:
+        >>> read_key_values("sticky_action_prob=0.1,minimal_actions=true", "--environment.options")
+        {'sticky_action_prob': 0.1, 'minimal_actions': True}
+    """
+    try:
+        return key_values(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The strings under the fields of a model, as plain text, by the field's name."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    found = dict.fromkeys(model.model_fields, "")
+    for statement, following in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            match following:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    found[statement.target.id] = plain(inspect.cleandoc(text))
+    return found
+
+
+_TEX = (
+    (r"\\leftarrow", "<-"),
+    (r"\\sqrt\{(.*?)\}", r"sqrt(\1)"),
+    (r"\\varepsilon", "epsilon"),
+    (r"\\cdot", "."),
+    (r"\\,\s*", " "),
+    (r"\\([a-zA-Z]+)", r"\1"),
+)
+
+
+def plain(text: str) -> str:
+    r"""A docstring for a terminal: formulas without TeX, words without marks, on one line.
+
+    Example:
+        >>> plain(r"Of :math:`\theta - \alpha\, g / (\sqrt{v} + \varepsilon)`; see `train`.")
+        'Of theta - alpha g / (sqrt(v) + epsilon); see train.'
+    """
+
+    def formula(found: re.Match[str]) -> str:
+        inside = found[1]
+        for tex, word in _TEX:
+            inside = re.sub(tex, word, inside)
+        return inside
+
+    return " ".join(re.sub(r":math:`(.*?)`", formula, text, flags=re.S).replace("`", "").split())

@@ -1,0 +1,193 @@
+r"""Evaluation: the returns of a trained run's policy, in episodes that training has not seen.
+
+The unit of a statistic is the trained seed: the mean over seeds comes with the standard error over seeds, and the one
+of a seed's own mean, over its episodes, says how well that seed is known, not how well the algorithm is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ipe.deep.environments import EnvironmentFailure, make_environment
+from ipe.deep.playing import Trained, agent, evaluation_seed, last_epsilon, play, read_trained
+from ipe.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class SeedEvaluation:
+    """The episodes of one trained seed."""
+
+    seed: int
+    returns: NDArray[np.float64]
+    """Sums of rewards, not discounted."""
+    lengths: NDArray[np.int64]
+    """Frames."""
+
+    @property
+    def mean(self) -> float:
+        """Of the returns."""
+        return float(self.returns.mean())
+
+    @property
+    def standard_error(self) -> float:
+        r"""Of that mean, :math:`s / \sqrt{n}` over n episodes; NaN for one."""
+        return _standard_error(self.returns)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a run's policy is worth."""
+
+    folder: Path
+    environment: str
+    behaviour: str
+    """Which the run was trained with."""
+    policy: str
+    """How it acted here, in words."""
+    episodes: int
+    """Per trained seed."""
+    seed: int
+    """Of the evaluation."""
+    seeds: list[SeedEvaluation]
+    left_out: dict[int, str]
+    """Trained seeds without an evaluation, and why: their training failed or diverged."""
+
+    @property
+    def mean(self) -> float:
+        """Of the seeds' mean returns."""
+        return float(np.mean([own.mean for own in self.seeds]))
+
+    @property
+    def standard_error(self) -> float:
+        r"""Of that mean, :math:`s / \sqrt{n}` over n trained seeds; NaN for one."""
+        return _standard_error(np.array([own.mean for own in self.seeds]))
+
+
+def evaluate(
+    run: str | os.PathLike[str],
+    *,
+    episodes: int = 100,
+    behaviour: bool = False,
+    seed: int = 0,
+    seeds: Sequence[int] | None = None,
+    frame_limit: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    r"""Play new episodes with the networks of a run, as they were when its training last ended or was stopped.
+
+    By default the policy is greedy, :math:`\arg\max_a Q(s,a)`, ties broken at random. With `behaviour` it is the run's
+    own as at the end of training; epsilon-greedy has the epsilon that its schedule has at the run's last frame.
+
+    Training starts its episodes from seeds below 2^63, evaluation from seeds of 2^63 and above, which depend on `seed`
+    and the trained seed alone: greedy and behaviour, or two evaluations of the same seed, start from the same states.
+
+    Args:
+        run: its folder.
+        episodes: per trained seed.
+        behaviour: act by the run's behaviour instead of greedily.
+        seed: of the evaluation; the same one gives the same numbers.
+        seeds: which trained seeds. Default: all whose training neither failed nor diverged.
+        frame_limit: frames after which an episode is truncated. Default: as in training.
+        progress: called with a trained seed and the number of its episodes that are over.
+
+    Returns:
+        Returns and lengths per trained seed.
+
+    Raises:
+        InputError: naming the argument, or the file of the run that is missing, damaged or does not fit.
+    """
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
+        raise InputError(f"episodes must be a whole number of 1 or more, found {episodes!r}")
+    check_seed(seed)
+    trained = read_trained(Path(run), frame_limit)
+    left_out = trained.unusable()
+    chosen = choose_seeds(trained, left_out, seeds)
+    own = [_evaluate(trained, each, episodes, behaviour, seed, progress) for each in chosen]
+    settings = trained.run.settings
+    return Evaluation(
+        folder=trained.run.folder,
+        environment=settings.environment.id,
+        behaviour=settings.behaviour,
+        policy=policy_in_words(trained, behaviour),
+        episodes=episodes,
+        seed=seed,
+        seeds=own,
+        left_out={} if seeds is not None else left_out,
+    )
+
+
+def check_seed(seed: int) -> None:
+    """That a seed of an evaluation is one."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise InputError(f"seed must be a whole number between 0 and 2^63 - 1, found {seed!r}")
+
+
+def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int] | None) -> list[int]:
+    """The trained seeds asked for, or all that can be used.
+
+    Args:
+        trained: the run.
+        unusable: seeds that cannot be used, and why.
+        seeds: those asked for.
+    """
+    known = trained.run.seeds
+    chosen = [seed for seed in known if seed not in unusable] if seeds is None else list(seeds)
+    if not chosen:
+        why = "".join(f"; seed {seed} {reason}" for seed, reason in unusable.items())
+        raise InputError(f"{trained.run.folder}: there is no seed to evaluate{why}")
+    for i, seed in enumerate(chosen):
+        if seed not in known:
+            raise InputError(f"the run has no seed {seed}; it has {', '.join(map(str, known))}")
+        if seed in chosen[:i]:
+            raise InputError(f"seed {seed} is there twice")
+        if seed in unusable:
+            raise InputError(f"seed {seed} cannot be evaluated: it {unusable[seed]}")
+    return chosen
+
+
+def policy_in_words(trained: Trained, behaviour: bool) -> str:
+    """How it acts."""
+    settings = trained.run.settings
+    if not behaviour:
+        return "greedy on Q"
+    if settings.behaviour == "epsilon-greedy":
+        return f"epsilon-greedy on Q with epsilon = {last_epsilon(settings):g}"
+    if settings.behaviour == "boltzmann":
+        return f"boltzmann on Q with temperature = {settings.temperature:g}"
+    return f"{settings.behaviour}, from the policy network"
+
+
+def _evaluate(
+    trained: Trained,
+    trained_seed: int,
+    episodes: int,
+    behaviour: bool,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> SeedEvaluation:
+    environment = make_environment(trained.environment, evaluation_seed(seed, trained_seed))
+    act = agent(trained, trained_seed, seed, behaviour)
+    returns, lengths = np.zeros(episodes), np.zeros(episodes, np.int64)
+    try:
+        for i in range(episodes):
+            for moment in play(environment, act):
+                if moment.over:
+                    returns[i], lengths[i] = moment.total, moment.frame
+            if progress is not None:
+                progress(trained_seed, i + 1)
+    except EnvironmentFailure as failure:
+        raise InputError(f"seed {trained_seed}: the environment failed {failure}") from None
+    finally:
+        environment.close()
+    return SeedEvaluation(trained_seed, returns, lengths)
+
+
+def _standard_error(values: NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else math.nan

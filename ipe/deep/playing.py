@@ -1,0 +1,237 @@
+r"""A trained run in its environment again: its networks, read from disk, and the actions that they choose.
+
+Two ways to act: greedily, by :math:`\arg\max_a Q(s,a)`, ties broken at random; or by the run's own behaviour as it is
+at the end of training: epsilon-IPE and IPE from the policy network, Boltzmann, and epsilon-greedy with the epsilon that
+its schedule has at the run's last frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from ipe.behaviours import boltzmann, epsilon_greedy, exponential_schedule, greedy, ipe, linear_schedule, sample_at
+from ipe.deep.environments import Environment, EnvironmentSpec, make_environment
+from ipe.deep.networks import Architecture, features, forward
+from ipe.deep.runs import Run, open_run
+from ipe.deep.settings import EnvironmentSettings, TrainingSettings
+from ipe.deep.tensors import hash_file
+from ipe.entropy import epsilon_from_logits
+from ipe.errors import InputError
+
+LONGEST_EPISODE = 100_000
+"""Frames after which an episode is given up, if no limit of the environment's comes before."""
+
+_EVALUATION = 2  # after the streams of ipe.deep.randomness
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run, its environment and its networks."""
+
+    run: Run
+    environment: EnvironmentSettings
+    spec: EnvironmentSpec
+    networks: dict[str, dict[str, NDArray[np.float32]]]
+    """`q`, and `policy` if there is one: `matrix` and `rest`, first axis the run's seeds."""
+
+    def parameters(self, seed: int) -> dict[str, dict[str, NDArray[np.float32]]]:
+        """The networks of one seed; the first axis stays, of length one."""
+        i = self.run.seeds.index(seed)
+        return {net: {part: array[i : i + 1] for part, array in own.items()} for net, own in self.networks.items()}
+
+    def unusable(self) -> dict[int, str]:
+        """Why some seeds have nothing to show: their training failed or diverged."""
+        why = {}
+        for outcome in self.run.content["outcomes"]:
+            if outcome["status"] in ("failed", "diverged"):
+                why[outcome["seed"]] = f"{outcome['status']} at frame {outcome['frame']}: {outcome['reason']}"
+        for seed in self.run.seeds:
+            arrays = [array for own in self.parameters(seed).values() for array in own.values()]
+            if seed not in why and not all(np.isfinite(array).all() for array in arrays):
+                why[seed] = "diverged: its networks hold numbers that are not finite"
+        return why
+
+
+def read_trained(folder: Path, frame_limit: int | None = None) -> Trained:
+    """A run with its networks, as of the moment when its training last ended or was stopped.
+
+    Args:
+        folder: of the run.
+        frame_limit: frames after which an episode is truncated, instead of the run's own limit.
+
+    Raises:
+        InputError: naming the file that is missing, damaged, or does not fit the settings.
+    """
+    run = open_run(folder)
+    own = run.settings.environment
+    if frame_limit is not None:
+        if frame_limit < 1:
+            raise InputError(f"frame_limit must be 1 or more, found {frame_limit}")
+        own = own.model_copy(update={"frame_limit": frame_limit})
+    environment = make_environment(own, 0)
+    environment.close()
+    return Trained(run, own, environment.spec, _networks(run, architecture(run.settings, environment.spec)))
+
+
+def architecture(settings: TrainingSettings, spec: EnvironmentSpec) -> Architecture:
+    """The shape of a run's networks."""
+    return Architecture(spec.observation_shape, settings.width, settings.channels, spec.actions, settings.precision)
+
+
+def _networks(run: Run, net: Architecture) -> dict[str, dict[str, NDArray[np.float32]]]:
+    path = run.folder / "networks.safetensors"
+    if not path.is_file():
+        raise InputError(
+            f"there is no {path}: it is written when training ends or is stopped (`ipe train --resume {run.folder}`)"
+        )
+    try:
+        expected = run.content.get("networks_sha256")
+        if expected is not None and hash_file(path) != expected:
+            raise InputError(f"{path} is damaged: it is not what the training wrote")
+        found = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    (i0, o0), (i1, o1), (i2, o2) = net.layers
+    shapes = {"matrix": (len(run.seeds), i1, o1), "rest": (len(run.seeds), i0 * o0 + o0 + o1 + i2 * o2 + o2)}
+    names = ("q", "policy") if run.settings.learns_policy else ("q",)
+    networks: dict[str, dict[str, NDArray[np.float32]]] = {}
+    for name in names:
+        for part, shape in shapes.items():
+            array = found.get(f"{name}.{part}")
+            what = "is missing" if array is None else f"is {array.dtype} of shape {array.shape}"
+            if array is None or array.shape != shape or array.dtype != np.float32:
+                raise InputError(
+                    f"{path} does not fit the run: {name}.{part} {what}, expected float32 of shape {shape}"
+                )
+            networks.setdefault(name, {})[part] = array
+    return networks
+
+
+def evaluation_seed(seed: int, trained: int) -> int:
+    """The environment's seed for evaluating a trained seed: 2^63 or more, where those of training are less.
+
+    Every trained seed gets episodes of its own, the same ones however it acts.
+
+    Args:
+        seed: of the evaluation.
+        trained: the trained seed.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(_EVALUATION, trained))
+    return 2**63 | int(sequence.generate_state(1, np.uint64)[0])
+
+
+class Choice(NamedTuple):
+    """What an agent does in a state."""
+
+    action: int
+    epsilon: float
+    """Of its own behaviour, or the one that its policy network asks for; NaN if there is none."""
+
+
+Agent = Callable[[NDArray[Any]], Choice]
+"""From an observation to an action."""
+
+
+def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agent:
+    """A trained seed as a function.
+
+    Args:
+        trained: the run.
+        seed: the trained seed.
+        evaluation: the seed of its draws.
+        behaviour: whether it acts by its own behaviour, or greedily.
+    """
+    settings = trained.run.settings
+    kind = settings.behaviour if behaviour else "greedy"
+    net = architecture(settings, trained.spec)
+    numbers = (last_epsilon(settings), settings.temperature)
+    choose = _chooser(net, kind, settings.learns_policy, trained.spec.scale, numbers)
+    parameters = jax.tree.map(jnp.asarray, trained.parameters(seed))
+    sequence = np.random.SeedSequence(evaluation, spawn_key=(_EVALUATION, seed, 1))
+    generator = np.random.Generator(np.random.Philox(sequence))
+
+    def act(observation: NDArray[Any]) -> Choice:
+        action, epsilon = choose(parameters, observation, generator.random(dtype=np.float32))
+        return Choice(int(action), float(epsilon))
+
+    return act
+
+
+def last_epsilon(settings: TrainingSettings) -> float:
+    """The epsilon of a schedule at a run's last frame."""
+    own = settings.epsilon
+    schedule = linear_schedule if own.kind == "linear" else exponential_schedule
+    return float(schedule(max(settings.frames - settings.warm_up, 0), own.initial, own.final, own.steps))
+
+
+@lru_cache(maxsize=32)
+def _chooser(net: Architecture, kind: str, learns_policy: bool, scale: float, numbers: tuple[float, float]) -> Any:
+    """The compiled function (parameters, observation, draw) -> (action, epsilon)."""
+    scheduled, temperature = numbers
+
+    def choose(parameters: dict[str, Any], observation: Any, draw: Any) -> tuple[Any, Any]:
+        inputs = features(net, (observation.astype(jnp.float32) * jnp.float32(scale))[None, None])
+        q = forward(net, parameters["q"], inputs)[0][0, 0]
+        epsilon: Any = jnp.float32(scheduled if kind == "epsilon-greedy" else jnp.nan)
+        if learns_policy:
+            logits = forward(net, parameters["policy"], inputs)[0][0, 0]
+            epsilon = epsilon_from_logits(logits)
+        if kind == "greedy":
+            pi = greedy(q)
+        elif kind == "ipe":
+            pi = ipe(logits)
+        elif kind == "boltzmann":
+            pi = boltzmann(q, temperature)
+        else:
+            pi = epsilon_greedy(q, epsilon)
+        return sample_at(pi, draw), epsilon
+
+    return jax.jit(choose)
+
+
+class Moment(NamedTuple):
+    """A state of an episode."""
+
+    frame: int
+    """Steps so far."""
+    total: float
+    """The rewards so far."""
+    epsilon: float
+    """As in `Choice`; at the end, that of the last state."""
+    over: bool
+    """Whether the episode has ended here."""
+
+
+def play(environment: Environment, act: Agent) -> Iterator[Moment]:
+    """The next episode, state by state; the environment stands at the one that is yielded.
+
+    Raises:
+        EnvironmentFailure: the environment went wrong.
+        InputError: the episode does not end.
+    """
+    observation, total = environment.reset(), 0.0
+    for frame in range(LONGEST_EPISODE):
+        action, epsilon = act(observation)
+        yield Moment(frame, total, epsilon, False)
+        observation, reward, terminated, truncated = environment.step(action)
+        total += reward
+        if terminated or truncated:
+            yield Moment(frame + 1, total, epsilon, True)
+            return
+    raise InputError(
+        f"{environment.spec.id}: episode {environment.episode} has not ended after {LONGEST_EPISODE} frames; "
+        "give a frame limit"
+    )
