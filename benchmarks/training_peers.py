@@ -4,7 +4,7 @@
 
 The peers get this library's DQN: the same networks, batch of 32, replay of 100,000, one update per frame, target
 period, step size and RMSprop (PyTorch's in Stable-Baselines3, optax's with the same constants in sbx). What cannot be
-turned off is left: both use the Huber loss, and Stable-Baselines3 computes the gradient's norm and clips it at infinity.
+turned off is left: both use the Huber loss, and Stable-Baselines3 computes the gradient's norm, to clip at infinity.
 No statistics are kept and nothing is logged. Epsilon falls from 1 to 0.01 before the timed phase, where it is through
 nearly all of a real run: most actions then cost a forward pass. The replay is still far from full then, which if
 anything favours the peer. The last line on standard output is the result as JSON.
