@@ -49,7 +49,7 @@ def measure(environment: str, behaviour: str, width: int, seeds: int, seconds: f
     """In a child: frames x seeds per second of the whole loop, and of the compiled frame alone."""
     import numpy as np
 
-    from ipe.deep.learner import compiled
+    from ipe.deep.learner import advance
     from ipe.deep.loop import Loop
     from ipe.deep.settings import BehaviourName, paper_settings
 
@@ -68,10 +68,10 @@ def measure(environment: str, behaviour: str, width: int, seeds: int, seconds: f
         loop.advance()
         frames += 1
     rate = frames * seeds / (time.perf_counter() - begin)
-    program = compiled(loop.program, "all")
     begin, calls = time.perf_counter(), 0
     while time.perf_counter() - begin < seconds / 2:
-        loop._state, actions = program(loop._state, loop._numbers, loop._inputs.frame())
+        frame = loop._inputs.frame()
+        loop._state, loop._spare, actions = advance(loop.program, "all", loop._state, loop._spare, loop._numbers, frame)
         np.asarray(actions)
         calls += 1
     alone = calls * loop.lanes / (time.perf_counter() - begin)

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ipe import behaviours, entropy, inverse, planning, polytope, tabular, updates, zoo
+    from ipe import behaviours, deep, entropy, inverse, planning, polytope, tabular, updates, zoo
     from ipe.entropy import epsilon_from_entropy, epsilon_from_logits, epsilon_from_probabilities
     from ipe.errors import InputError, NotSolvedError
     from ipe.inverse import (
@@ -29,6 +29,7 @@ __all__ = [
     "InputError",
     "NotSolvedError",
     "behaviours",
+    "deep",
     "distance_bounds",
     "distance_to_achievable",
     "entropy",

@@ -4,6 +4,7 @@
 |---|---|
 | Drift-v0 | a noisy point with four actions that ends at random; in one chosen episode it goes wrong |
 | Pixels-v0 | a random binary image of a chosen size |
+| Constant-v0 | one state, a reward of 1 per step |
 """
 
 from __future__ import annotations
@@ -79,6 +80,22 @@ class Pixels(gymnasium.Env):  # type: ignore[misc]
         return self.np_random.integers(0, 2, self._shape, dtype=np.int8)
 
 
-for _class in (Drift, Pixels):
+class Constant(gymnasium.Env):  # type: ignore[misc]
+    """Always the same observation and a reward of 1; `end`: whether every step terminates."""
+
+    def __init__(self, end: bool = False) -> None:
+        self.observation_space = spaces.Box(0.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Discrete(2)
+        self._end = end
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.ones(2, np.float32), {}
+
+    def step(self, action: Any) -> Result:
+        return np.ones(2, np.float32), 1.0, self._end, False, {}
+
+
+for _class in (Drift, Pixels, Constant):
     if f"{_class.__name__}-v0" not in gymnasium.registry:
         gymnasium.register(f"{_class.__name__}-v0", entry_point=_class)

@@ -188,10 +188,8 @@ class Oracle:
 
         total, discount, ahead = self._targets(minibatch)
         values = forward(self.target, ahead)[0]
-        if own.double_q:
-            best = values[rows, forward(self.q, ahead)[0].argmax(axis=1)]
-        else:
-            best = values.max(axis=1)
+        chosen = forward(self.q if own.double_q else self.target, ahead)[0].argmax(axis=1)
+        best = values[rows, chosen]
         q, hidden = forward(self.q, here)
         delta = q[rows, actions] - (total + discount * best)
         error = np.zeros_like(q)

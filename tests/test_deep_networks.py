@@ -101,7 +101,8 @@ def test_parameters_depend_on_the_seed_alone(net: Architecture) -> None:
 def test_layers_are_kept_and_found_again(net: Architecture) -> None:
     generator = np.random.default_rng(0)
     layers = [
-        (jnp.asarray(generator.normal(size=(2, i, o))), jnp.asarray(generator.normal(size=(2, o)))) for i, o in net.layers
+        (jnp.asarray(generator.normal(size=(2, i, o))), jnp.asarray(generator.normal(size=(2, o))))
+        for i, o in net.layers
     ]
     for layer, found in zip(layers, split(net, joined(layers)), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(layer, found, strict=True))

@@ -133,7 +133,7 @@ def _whole_number(words: list[str]) -> int:
     """Also as `2e6`, up to 10^18 times its digits: no size is larger, and more zeros would be zeros without end."""
     digits, _, exponent = words[0].lower().partition("e")
     if re.fullmatch(r"\+?\d{1,2}", exponent) and int(exponent) <= 18 and re.fullmatch(r"[+-]?\d+", digits):
-        return int(digits) * 10 ** int(exponent)
+        return int(f"{digits}{'0' * int(exponent)}")
     try:
         return int(words[0])
     except ValueError:

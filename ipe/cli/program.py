@@ -38,6 +38,7 @@ COMMANDS: dict[str, Command] = {
     "reproduce": Command("ipe.cli.reproduce", "a study of the paper: figures, data and a verdict on every claim"),
     "train": Command("ipe.cli.train", "DQN with epsilon-IPE or another behaviour, many seeds at once", saves=True),
     "evaluate": Command("ipe.cli.evaluate", "the returns of a trained run's policy in new episodes"),
+    "curves": Command("ipe.cli.curves", "learning curves of training runs as a figure, and the areas under them"),
     "watch": Command("ipe.cli.watch", "a trained run's policy in its environment, as a GIF"),
     "polytope": Command("ipe.cli.polytope", "the values of all policies of a two-state MDP, and the value map on them"),
 }

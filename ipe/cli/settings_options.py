@@ -12,7 +12,7 @@ import inspect
 import re
 import textwrap
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -23,12 +23,15 @@ from ipe.cli.parsing import Flag, Number, Text, WholeNumber, choice
 from ipe.errors import InputError
 
 
-def options_of(model: type[BaseModel], defaults: Mapping[str, str], path: str = "") -> type[Any]:
+def options_of(
+    model: type[BaseModel], defaults: Mapping[str, str], bare: Sequence[str] = (), path: str = ""
+) -> type[Any]:
     """A dataclass with an optional field for every field of a model, and one like it for every model within.
 
     Args:
         model: the model.
         defaults: what the help says of a field's default, by its path. A field without an entry is no option.
+        bare: paths of fields whose option is their name alone, without that of the part that they are in.
         path: of the model within a larger one.
     """
     help_texts = docstrings(model)
@@ -37,7 +40,7 @@ def options_of(model: type[BaseModel], defaults: Mapping[str, str], path: str = 
         kind: Any = field.annotation
         own = f"{path}{name}"
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            part = options_of(kind, defaults, f"{own}.")
+            part = options_of(kind, defaults, bare, f"{own}.")
             mark = arg(prefix_name=False, help=plain(inspect.cleandoc(kind.__doc__ or "")))
             fields.append((name, Annotated[part, mark], dataclasses.field(default=part())))
         elif own in defaults:
@@ -45,9 +48,8 @@ def options_of(model: type[BaseModel], defaults: Mapping[str, str], path: str = 
             hint = "" if flag or not defaults[own] else f"(default: {defaults[own]})"
             metavar = "KEY=VALUE,..." if get_origin(kind) is dict else None
             # A field of the whole model goes without the name of the dataclass that this one will be a field of.
-            mark = arg(
-                prefix_name=None if path else False, help=help_texts[name], help_behavior_hint=hint, metavar=metavar
-            )
+            prefix = None if path and own not in bare else False
+            mark = arg(prefix_name=prefix, help=help_texts[name], help_behavior_hint=hint, metavar=metavar)
             fields.append((name, Annotated[_option(kind, flag), mark], False if flag else None))
     made: type[Any] = dataclasses.make_dataclass(model.__name__, fields, frozen=True)
     made.__doc__ = model.__doc__
@@ -58,10 +60,8 @@ def _option(kind: Any, flag: bool) -> Any:
     """The type of the option for a field of this type."""
     if flag:
         return Flag
-    kinds = (
-        [k for k in get_args(kind) if k is not types.NoneType] if get_origin(kind) in (Union, types.UnionType) else []
-    )
-    kind = kinds[0] if len(kinds) == 1 else kind
+    if get_origin(kind) in (Union, types.UnionType):  # X | None
+        kind = next(each for each in get_args(kind) if each is not types.NoneType)
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:

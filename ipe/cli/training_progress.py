@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import shutil
 import sys
@@ -36,14 +37,21 @@ class Display:
         self._batches: list[list[int]] = []
         self._processes = 1
         self._said: dict[int, float] = {}
+        self._title = ""
         self._drawn = 0
         self._at = 0.0
         self._live = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def begin(self, title: str, processes: int | None) -> None:
-        """Say what is about to be done: the first numbers take some seconds, in which JAX compiles."""
-        self._processes = max(1, processes if processes is not None else os.cpu_count() or 1)
-        self._write(f"{title}\n")
+        """Say what is about to be done: the first numbers take some seconds, in which JAX compiles.
+
+        Where it cannot be taken back, it is said with the first numbers: what is refused has one line alone.
+        """
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._processes = max(1, cores if processes is None else processes)
+        self._title = f"{title}\n"
+        if self._live:
+            self._write(f"{title[: shutil.get_terminal_size().columns - 1]}\n")
 
     def __call__(self, progress: Progress) -> None:
         """Take note of a batch's progress, and show it."""
@@ -51,8 +59,10 @@ class Display:
             from ipe.deep.runs import open_run
 
             self._batches = open_run(self.folder).batches
-        self.latest[progress.batch] = progress
+            if not self._live:
+                self._write(self._title)
         self._note_speed(progress)
+        self.latest[progress.batch] = progress
         now = time.monotonic()
         if self._live:
             if now - self._at >= _REDRAW_SECONDS:
@@ -60,20 +70,25 @@ class Display:
                 self._redraw()
             return
         over = progress.frame >= progress.frames
-        if over or now - self._said.get(progress.batch, -QUIET_SECONDS) >= QUIET_SECONDS:
+        if over or now - self._said.get(progress.batch, -math.inf) >= QUIET_SECONDS:
             self._said[progress.batch] = now
-            self._write(f"{batch_line(progress, self._batches[progress.batch], self._left())}\n")
+            seeds, speed = self._batches[progress.batch], self._speeds.get(progress.batch)
+            self._write(f"{batch_line(progress, seeds, speed, self._left())}\n")
 
     def close(self) -> None:
         """Leave the table as it is last; what follows goes below it."""
         if self._live and self.latest:
             self._redraw()
-        self._drawn = 0
+        elif self._live:
+            self._write("\033[F\033[J")
+        self._live = False
 
     def _note_speed(self, progress: Progress) -> None:
-        if progress.frame < progress.frames:  # the last report is about a moment, too short for a speed
-            before = self._speeds.get(progress.batch, progress.frames_per_second)
-            self._speeds[progress.batch] = (1 - _SMOOTHING) * before + _SMOOTHING * progress.frames_per_second
+        """A moving average, without a batch's first report, which compiling slows, and its last, about a moment."""
+        batch, now = progress.batch, progress.frames_per_second
+        if batch in self.latest and progress.frame < progress.frames:
+            before = self._speeds.get(batch, now)
+            self._speeds[batch] = (1 - _SMOOTHING) * before + _SMOOTHING * now
 
     def _left(self) -> float | None:
         return seconds_left(self.latest, self._speeds, len(self._batches), self._processes)
@@ -148,15 +163,15 @@ def _time(left: float | None) -> str:
     return "time left not known yet" if left is None else "done" if left <= 0 else f"about {duration(left)} left"
 
 
-def batch_line(progress: Progress, seeds: Sequence[int], left: float | None) -> str:
+def batch_line(progress: Progress, seeds: Sequence[int], speed: float | None, left: float | None) -> str:
     """A batch in one line."""
     returns = [own.mean_return for own in progress.seeds if own.mean_return is not None]
     mean = number(sum(returns) / len(returns) if returns else None)
     stopped = "".join(f", seed {own.seed} {own.status}" for own in progress.seeds if own.reason)
     names = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-    speed = f", {progress.frames_per_second:.0f} frames/s" if progress.frame < progress.frames else ""
+    rate = "" if speed is None or progress.frame >= progress.frames else f", {speed:.0f} frames/s"
     share = f"frame {progress.frame} of {progress.frames}, return of the last 20 episodes {mean}"
-    return f"{names}: {share}{speed}, {progress.memory / 1e6:.0f} MB per seed{stopped}; {_time(left)}"
+    return f"{names}: {share}{rate}, {progress.memory / 1e6:.0f} MB per seed{stopped}; {_time(left)}"
 
 
 def seconds_left(

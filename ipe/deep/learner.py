@@ -93,19 +93,39 @@ class Sample(NamedTuple):
     """0 after a termination."""
 
 
-@lru_cache(maxsize=32)
-def compiled(program: Program, updating: str) -> Any:
-    """The jitted frame: a function of (state, numbers, frame) that returns (state, actions).
+def advance(
+    program: Program, updating: str, state: dict[str, Any], spare: dict[str, Any], numbers: Any, frame: Frame
+) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """One frame. The arrays of the state and the spare ones are used up.
 
     Args:
         program: what is compiled in.
         updating: all, some (as `frame.real` says) or none of the seeds.
+        state: networks, moments, replay and counts.
+        spare: arrays like those of the networks that learn, to write the new ones into.
+        numbers: `HYPER`, first axis those, second axis the seeds.
+        frame: what the host says.
+
+    Returns:
+        The new state, new spare arrays, and an action per seed.
+    """
+    live = {name: state[name] for name in spare}
+    new, actions = compiled(program, updating)(state | spare, live, numbers, frame)
+    return new, live, actions
+
+
+@lru_cache(maxsize=32)
+def compiled(program: Program, updating: str) -> Any:
+    """The jitted frame, a function of (state, live, numbers, frame).
+
+    The state is donated, its networks being only where to write the new ones; the present ones are `live`. Written in
+    place, XLA would copy them first: it does not see that every product that reads them comes before.
     """
 
-    def run(state: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:
-        return _frame(program, updating, state, dict(zip(HYPER, numbers, strict=True)), frame)
+    def run(state: dict[str, Any], live: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:
+        return _frame(program, updating, state | live, dict(zip(HYPER, numbers, strict=True)), frame)
 
-    return jax.jit(run, donate_argnums=0)
+    return jax.jit(run, donate_argnums=0, keep_unused=True)
 
 
 @lru_cache(maxsize=32)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ipe.deep.checkpoints import Checkpoint
 from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
-from ipe.deep.learner import COUNTS, HYPER, Frame, Program, compiled, compiled_start, copy_targets
+from ipe.deep.learner import COUNTS, HYPER, Frame, Program, advance, compiled_start, copy_targets
 from ipe.deep.networks import Architecture, initial_parameters
 from ipe.deep.optimisers import initial_moments
 from ipe.deep.randomness import FrameDraws, network_generator
@@ -74,11 +74,14 @@ class Loop:
         self._inputs = _Inputs(self.lanes, self.form, settings[0].batch)
         self._clock = (0, time.perf_counter())
         self._state: dict[str, Any] = {}
+        self._spare: dict[str, Any] = {}
         self._actions: Any = None
         if checkpoint is None:
             self._begin([self.seeds[i] for i in filled])
         else:
             self._resume(checkpoint)
+        learning = [name for name in ("q", "policy") if name in self._state]
+        self._spare = {name: jax.tree.map(jnp.copy, self._state[name]) for name in learning}
 
     @property
     def done(self) -> bool:
@@ -100,8 +103,10 @@ class Loop:
         updating = self._timetable.fill(self.frame, inputs.whole, inputs.real)
         self.frame += 1
         inputs.real[:, 4] = self._draws.action(self.frame)
-        program = compiled(self.program, updating)
-        self._state, self._actions = program(self._state, self._numbers, inputs.frame())
+        frame = inputs.frame()
+        self._state, self._spare, self._actions = advance(
+            self.program, updating, self._state, self._spare, self._numbers, frame
+        )
         if (due := self._timetable.copies(self.frame)) is not None:
             self._state = copy_targets(self._state, due)
         if self.frame % WINDOW == 0 or self.frame == self.frames:

@@ -113,9 +113,8 @@ def _networks(run: Run, net: Architecture) -> dict[str, dict[str, NDArray[np.flo
             array = found.get(f"{name}.{part}")
             what = "is missing" if array is None else f"is {array.dtype} of shape {array.shape}"
             if array is None or array.shape != shape or array.dtype != np.float32:
-                raise InputError(
-                    f"{path} does not fit the run: {name}.{part} {what}, expected float32 of shape {shape}"
-                )
+                wanted = f"expected float32 of shape {shape}"
+                raise InputError(f"{path} does not fit the run: {name}.{part} {what}, {wanted}")
             networks.setdefault(name, {})[part] = array
     return networks
 

@@ -209,9 +209,7 @@ class _Elsewhere(_Trainer):
                 with contextlib.suppress(queue.Empty):
                     self._hear(*heard.get(timeout=0.2), running, states)
         finally:
-            for process in running.values():  # something went wrong here: nothing is to go on unwatched
-                process.kill()
-                process.wait()
+            _end(list(running.values()))  # something went wrong here: nothing is to go on unwatched
         every = [states.get(batch, "stopped") for batch in range(len(self.own.batches))]
         status = "failed" if "failed" in every else "done" if set(every) == {"done"} else "stopped"
         return status, self.notes
@@ -247,7 +245,9 @@ class _Elsewhere(_Trainer):
                 process.stdin.close()
             if process.stdout is not None:
                 process.stdout.close()
-            if batch not in states:
+            if batch not in states and self.stop.is_set() and code == -signal.SIGTERM:
+                states[batch] = "stopped"  # before it could hear: there was nothing to save
+            elif batch not in states:
                 states[batch] = "failed"
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 self.notes.append(f"the process of seeds {self.own.batches[batch]} {how}")
@@ -261,6 +261,20 @@ class _Elsewhere(_Trainer):
             raise InputError(message["refused"])
         else:
             states[batch] = next(iter(message))
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Have them save what they have and end; those that do not within a minute are killed."""
+    for process in processes:
+        process.terminate()
+    try:
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(60.0)
+    finally:
+        for process in processes:
+            process.kill()  # does nothing to one that has ended
+            process.wait()
 
 
 class _Stop(threading.Event):

@@ -170,7 +170,7 @@ def picture(pixels: NDArray[np.uint8], text: str) -> Any:
         image = image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)
     elif image.width > _WIDEST:
         image = image.resize((_WIDEST, max(1, image.height * _WIDEST // image.width)), Image.Resampling.BOX)
-    whole = Image.new("RGB", (image.width, image.height + _CAPTION), "white")
+    whole = Image.new("RGB", (image.width, image.height + _CAPTION), (230, 230, 230))
     whole.paste(image, (0, 0))
     ImageDraw.Draw(whole).text((6, image.height + 4), text, fill="black", font=ImageFont.load_default(12))
     return whole.quantize(256, dither=Image.Dither.NONE)  # dithered, every picture would differ from the next all over

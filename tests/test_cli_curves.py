@@ -1,0 +1,79 @@
+"""`ipe curves`: the figure and the table of training runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ipe.analysis import aucs
+from ipe.cli import main
+from ipe.deep import paper_settings
+from ipe.deep.records import Records, read_episodes, write_records
+from ipe.deep.runs import create_run
+
+
+def make_run(folder: Path, behaviour: str, shift: float, frames: int = 1000) -> Path:
+    """A run whose records are written, not trained: what `ipe curves` reads."""
+    settings = paper_settings("CartPole-v1", behaviour, frames=frames)  # type: ignore[arg-type]
+    create_run(folder, settings, [[0, 1, 2]])
+    records = Records()
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        for frame in range(50, frames + 1, 50):
+            records.episode(seed, frame, shift + frame / 100 + rng.normal(), 50)
+        epsilon = np.nan if behaviour == "ipe" else 0.5
+        records.progress(seed, frames, epsilon, np.nan, 1.0, np.nan, 0.0, 100.0)
+    write_records(folder, records)
+    return folder
+
+
+def test_the_table_has_the_areas_of_the_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [make_run(tmp_path / "a", "epsilon-ipe", 0.0), make_run(tmp_path / "b", "epsilon-greedy", 5.0)]
+    out = tmp_path / "curves.png"
+    assert main(["curves", *map(str, runs), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    for run, name in zip(runs, ("epsilon-ipe", "epsilon-greedy"), strict=True):
+        area = aucs(read_episodes(run), 1000).mean()
+        line = next(line for line in said.splitlines() if line.startswith(name + " "))
+        assert f"{area:.2f}" in line
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_of_the_same_behaviour_go_by_their_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [make_run(tmp_path / "first", "ipe", 0.0), make_run(tmp_path / "second", "ipe", 1.0)]
+    assert main(["curves", *map(str, runs), "--out", str(tmp_path / "c.svg")]) == 0
+    said = capsys.readouterr().out
+    assert "first " in said
+    assert "second " in said
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--out", "c.png"], "RUN is missing"),
+        (["nowhere", "--out", "c.png"], "there is no run nowhere"),
+        (["nowhere", "--out", "c.doc"], "c.doc"),
+        (["nowhere"], "--out"),
+    ],
+)
+def test_wrong_arguments(
+    words: list[str],
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["curves", *words]) == 2
+    assert expected in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_an_episode_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "empty"
+    create_run(folder, paper_settings("CartPole-v1", frames=100), [[7]])
+    write_records(folder, Records())
+    assert main(["curves", str(folder), "--out", str(tmp_path / "c.png")]) == 2
+    assert "seed 7 has not finished an episode within 100 frames" in capsys.readouterr().err

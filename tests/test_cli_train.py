@@ -1,0 +1,558 @@
+"""`ipe train`, `ipe evaluate` and `ipe watch`, as a user runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from pydantic import BaseModel
+
+from ipe.cli import main
+from ipe.cli.evaluate import read_seeds
+from ipe.cli.interrupt import hearing_signals
+from ipe.cli.parsing import option_names, parse
+from ipe.cli.settings_options import changes, options_of, paths
+from ipe.cli.train import Arguments
+from ipe.cli.training_progress import batch_line, seconds_left, table_lines
+from ipe.cli.training_report import best_trailing
+from ipe.cli.training_settings import settings_from
+from ipe.deep import Progress, SeedProgress, TrainingSettings, paper_settings
+from ipe.deep.records import read_episodes, read_run
+
+Run = Callable[..., tuple[int, str, str]]
+
+OWN = "tests.test_cli_train:"
+ROOT = Path(__file__).resolve().parent.parent
+SMALL = ("--width", "8", "--batch", "4", "--replay", "500", "--processes", "0")
+
+
+class Wandering(gymnasium.Env):  # type: ignore[misc]
+    """A random vector; ends after ten steps. What its options say, happens at a frame counted over its episodes.
+
+    Args:
+        dies_at: the process ends there.
+        sleeps_at: the step takes half a minute there, with a file "asleep" in the current folder to tell.
+        fails_at: it raises there, if the seed of its first episode was even.
+    """
+
+    def __init__(self, dies_at: int = 0, sleeps_at: int = 0, fails_at: int = 0) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (3,), np.float32)
+        self.action_space = spaces.Discrete(2)
+        self._at = {dies_at: "die", sleeps_at: "sleep", fails_at: "fail"}
+        self._frames, self._parity = 0, -1
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._t = 0
+        self._parity = (seed or 0) % 2 if self._parity < 0 else self._parity
+        return self.observation_space.low * 0.5, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._frames += 1
+        self._t += 1
+        what = self._at.get(self._frames)
+        if what == "die":
+            os._exit(5)
+        if what == "sleep":
+            Path("asleep").touch()
+            time.sleep(30.0)
+        if what == "fail" and self._parity == 0:
+            raise OSError("the wheel came off")
+        x = self.np_random.uniform(-1.0, 1.0, 3).astype(np.float32)
+        return x, float(action), self._t == 10, False, {}
+
+
+if "Wandering-v0" not in gymnasium.registry:
+    gymnasium.register("Wandering-v0", entry_point=Wandering)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `ipe` in this process, in an empty folder; exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def process(*words: str, **options: Any) -> subprocess.Popen[str]:
+    """`ipe` as a process of its own."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": variables}
+    return subprocess.Popen([sys.executable, "-m", "ipe", *words], **{**pipes, **options})
+
+
+# The options are those of the settings.
+
+
+def settings_of(*words: str) -> TrainingSettings:
+    arguments = parse(Arguments, words, "ipe train")
+    return settings_from(str(arguments.environment), changes(arguments.settings))
+
+
+def model_paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from model_paths(kind, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def test_every_setting_has_an_option() -> None:
+    expected = {path.replace("_", "-") for path in model_paths(TrainingSettings)}
+    expected = (expected - {"environment.id", "environment.frame-limit"}) | {"frame-limit"}
+    others = {"environment", "resume", "seeds", "out", "processes", "batch-seeds", "checkpoint-seconds", "tensorboard"}
+    assert set(option_names(Arguments)) == expected | others
+
+
+def test_help_has_a_text_and_a_default_for_every_option(run: Run) -> None:
+    code, out, _ = run("train", "--help")
+    text = " ".join(re.sub(r"[│─╭╮╰╯]", " ", out).split())
+    assert code == 0
+    for name in set(option_names(Arguments)) - {"environment"}:
+        assert re.search(rf"--{re.escape(name)} .*?\w+ \w+", text), name
+    for part in ("epsilon options", "optimiser options", "environment options", "settings options"):
+        assert part in out
+    assert (
+        "Frames between copies of the Q-network to the target network. 1: no target network. (default: 500; "
+        "MinAtar 100)" in text
+    )
+    assert "(default: 128; 256 with epsilon-greedy and boltzmann; MinAtar 128)" in text
+    assert "(default: none; LunarLander 5000)" in text
+    assert "delta^2, or |delta|" in text
+    assert not re.search(r":math:|\\|`", out.partition("settings options")[2])
+
+
+def in_environment(settings: TrainingSettings, **own: Any) -> TrainingSettings:
+    return settings.model_copy(update={"environment": settings.environment.model_copy(update=own)})
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("LunarLander-v3", paper_settings("LunarLander-v3")),
+        ("minatar/Freeway --behaviour=ipe", paper_settings("minatar/Freeway", "ipe")),
+        ("X --frames 2e6 --frame_limit 1000", in_environment(paper_settings("X", frames=2_000_000), frame_limit=1000)),
+        (
+            "minatar/Freeway --behaviour epsilon-greedy --epsilon.final 0.1 --epsilon.kind exponential",
+            paper_settings("minatar/Freeway", "epsilon-greedy", epsilon={"final": 0.1, "kind": "exponential"}),
+        ),
+        ("X --behaviour boltzmann --temperature .5", paper_settings("X", "boltzmann", temperature=0.5)),
+        (
+            "X --optimiser.kind adam --optimiser.momentum 0.8 --optimiser.clip 10",
+            paper_settings("X", optimiser={"kind": "adam", "momentum": 0.8, "clip": 10.0}),
+        ),
+        (
+            "X --gamma 0.9 --width 64 --value-step-size 1e-4 --policy-step-size 1e-5 --target-period 7 --batch 16 "
+            "--replay 1000 --warm-up 9 --update-every 4 --policy-update absolute --entropy-bonus .1 --delta-q online "
+            "--double-q --huber 1 --n-step 3 --precision bfloat16",
+            paper_settings(
+                "X", gamma=0.9, width=64, value_step_size=1e-4, policy_step_size=1e-5, target_period=7, batch=16,
+                replay=1000, warm_up=9, update_every=4, policy_update="absolute", entropy_bonus=0.1, delta_q="online",
+                double_q=True, huber=1.0, n_step=3, precision="bfloat16",
+            ),
+        ),
+        (
+            "X --environment.options sticky_action_prob=0.2,minimal_actions=true,n=3,name=a",
+            in_environment(
+                paper_settings("X"), options={"sticky_action_prob": 0.2, "minimal_actions": True, "n": 3, "name": "a"}
+            ),
+        ),
+        ("X --environment.options=k=1 --gamma=0", in_environment(paper_settings("X", gamma=0.0), options={"k": 1})),
+    ],
+)  # fmt: skip
+def test_options_reach_the_settings(words: str, expected: TrainingSettings) -> None:
+    assert settings_of(*shlex.split(words)) == expected
+
+
+def test_options_of_any_model() -> None:
+    options = options_of(Model, {"flag": "true", "off": "", "word": "none", "part.x": "1"})
+    parsed = parse(options, ["--flag", "false", "--off", "--word", "w", "--part.x", "2"], "test")
+    assert changes(parsed) == {"flag": "false", "off": True, "word": "w", "part": {"x": 2.0}}
+    assert changes(options()) == {}
+    assert list(paths(changes(parsed))) == ["flag", "off", "word", "part.x"]
+
+
+class Part(BaseModel):
+    """A part."""
+
+    x: float = 1.0
+    """A number."""
+
+
+class Model(BaseModel):
+    """Fields that the settings do not have."""
+
+    flag: bool = True
+    """On."""
+    off: bool = False
+    """Off."""
+    word: str | None = None
+    """A word."""
+    hidden: int = 3
+    """No option."""
+    part: Part = Part()
+    """Of it."""
+
+
+WRONG = {
+    "train": "ENV is missing, the environment to train on, or --resume RUN",
+    "train CartPole-v1 --resume r": "give ENV or --resume RUN, not both; found 'CartPole-v1'",
+    "train --resume r --gamma 0.9": "--gamma has no effect with --resume: a run keeps its settings and seeds",
+    "train --resume r --seeds 3": "--seeds has no effect with --resume",
+    "train --resume r --epsilon.final 0.2": "--epsilon.final has no effect with --resume",
+    "train --resume r": "there is no run r",
+    "train --resume .": "run.json",
+    "train CartPole-v1 --gama 0.9": "there is no option --gama (did you mean --gamma?)",
+    "train CartPole-v1 --epsilon.fnal 0.9": "there is no option --epsilon.fnal (did you mean --epsilon.final?)",
+    "train CartPole-v1 --settings.gamma 1": "there is no option --settings.gamma",
+    "train CartPole-v1 --environment.frame-limit 9": "there is no option --environment.frame-limit",
+    "train CartPole-v1 --gamma 0.9 --gamma 0.8": "--gamma is given twice",
+    "train CartPole-v1 --gamma 1": "gamma: input should be less than 1, found 1.0",
+    "train CartPole-v1 --gamma nan": "gamma: ",
+    "train CartPole-v1 --gamma x": "--gamma must be a number, found 'x'",
+    "train CartPole-v1 --frames 1.5": "--frames must be a whole number, found '1.5'",
+    "train CartPole-v1 --frames 1e99": "--frames must be a whole number, found '1e99'",
+    "train CartPole-v1 --frames 0": "frames: input should be greater than or equal to 1, found 0",
+    "train CartPole-v1 --precision float64": "--precision must be one of 'float32', 'bfloat16'; found 'float64'",
+    "train CartPole-v1 --behaviour greedy": "--behaviour must be one of ",
+    "train CartPole-v1 --seeds x": "--seeds must be how many, or which ones with commas as in 3,5,8; found 'x'",
+    "train CartPole-v1 --seeds 0": "seeds must be at least one, found 0",
+    "train CartPole-v1 --seeds 3,3": "seeds[1] = 3 is there twice",
+    "train CartPole-v1 --processes -1": "processes must be 0 or more, found -1",
+    "train CartPole-v1 --batch-seeds 0": "batch_seeds must ",
+    "train CartPole-v1 --checkpoint-seconds nan": "checkpoint_seconds must be 0 or more, found nan",
+    "train CartPole-v1 --out ''": "--out is empty",
+    "train CartPole-v1 --out .": ". exists and is not an empty folder",
+    "train CartPole-v1 --environment.options x": "--environment.options: parameters are key=value",
+    "train CartPole-v1 --environment.options x=1": "CartPole-v1(x=1) cannot be made",
+    "train CartPole-v1 --epsilon.final 0.2": "--epsilon.final has no effect with the behaviour epsilon-ipe; "
+    "it is for epsilon-greedy",
+    "train CartPole-v1 --temperature 2": "--temperature has no effect with the behaviour epsilon-ipe; "
+    "it is for boltzmann",
+    "train CartPole-v1 --behaviour epsilon-greedy --policy-step-size 1": "--policy-step-size has no effect with the "
+    "behaviour epsilon-greedy; it is for epsilon-ipe and ipe",
+    "train CartPole-v1 --behaviour boltzmann --delta-q online": "--delta-q has no effect with the behaviour boltzmann",
+    "train CartPole-v1 --optimiser.momentum .5": "--optimiser.momentum has no effect with rmsprop",
+    "train CartPole-v1 --channels 8": "--channels has no effect with CartPole-v1, which shows vectors",
+    "train CartPol-v1": "there is no environment 'CartPol-v1' (did you mean CartPole-v1?)",
+    "train Pendulum-v1": "Pendulum-v1: expected a Discrete action space",
+    "evaluate": "RUN is missing",
+    "evaluate r": "there is no run r",
+    "evaluate . --episodes 0": "episodes must be a whole number of 1 or more, found 0",
+    "evaluate . --seeds x": "--seeds must be trained seeds with commas between them, as in 0,3; found 'x'",
+    "evaluate . --seed -1": "seed must be a whole number between 0 and 2^63 - 1, found -1",
+    "watch r": "--out FILE is missing",
+    "watch r --out x.png": "x.png: the suffix must be .gif; found .png",
+    "watch r --out no/x.gif": "--out no/x.gif: there is no folder ",
+    "watch r --out mine.gif": "--out mine.gif exists; give --overwrite to replace it",
+    "watch r --out x.gif": "there is no run r",
+    "watch r --out x.gif --fps 100": "fps must lie between 1 and 50, found 100",
+    "watch r --out x.gif --episodes 0": "episodes must be a whole number of 1 or more",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_input_gets_one_sentence_and_writes_nothing(run: Run, tmp_path: Path, line: str) -> None:
+    (tmp_path / "mine.gif").write_bytes(b"mine")
+    code, out, err = run(*shlex.split(line))
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert WRONG[line] in err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.gif"]
+    assert (tmp_path / "mine.gif").read_bytes() == b"mine"
+
+
+def test_without_gymnasium(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    code, _, err = run("train", "CartPole-v1")
+    assert code == 2
+    assert "'CartPole-v1' needs Gymnasium, which is not installed: pip install" in err
+
+
+# Training.
+
+
+def test_train_resume_evaluate(run: Run, tmp_path: Path) -> None:
+    words = ("train", f"{OWN}Wandering-v0", *SMALL, "--seeds", "3,5")
+    code, out, err = run(*words, "--frames", "300", "--out", "a")
+    assert code == 0
+    assert f"{OWN}Wandering-v0, epsilon-ipe: 2 seeds of 300 frames, in a\n" in err
+    assert "seeds 3, 5: frame 300 of 300, return of the last 20 episodes " in err
+    assert err.rstrip().endswith("; done")
+    header, *rows, empty, wrote = out.splitlines()
+    assert header.split() == ["seed", "status", "episodes", "return", "(last", "20)", "best", "(20)", "AUC"]
+    assert (empty, wrote[:9]) == ("", "wrote a/:")
+    table = read_episodes(tmp_path / "a").to_pydict()
+    for row, seed in zip(rows, (3, 5), strict=True):
+        own = [r for r, s in zip(table["return"], table["seed"], strict=True) if s == seed]
+        assert row.split()[:3] == [str(seed), "done", "30"]
+        assert float(row.split()[3]) == pytest.approx(np.mean(own[-20:]), abs=0.005)
+        assert float(row.split()[4]) == pytest.approx(max(np.mean(own[i : i + 20]) for i in range(11)), abs=0.005)
+
+    code, out, err = run("train", "--resume", "a", "--frames", "500", "--processes", "0")
+    assert code == 0
+    assert "2 seeds of 500 frames" in err
+    assert run(*words, "--frames", "500", "--out", "b")[1].splitlines()[:3] == out.splitlines()[:3]
+    for name in ("networks.safetensors", "episodes.parquet"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+    code, out, err = run("evaluate", "a", "--episodes", "5")
+    assert (code, err) == (0, "")
+    assert "policy: greedy on Q; 5 new episodes per trained seed (evaluation seed 0)" in out
+    assert "mean over 2 trained seeds" in out
+    code, out, err = run("evaluate", "a", "--episodes", "5", "--behaviour", "--seeds", "5", "--seed", "3", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (found["policy"], found["seed"], found["episodes"]) == ("epsilon-ipe, from the policy network", 3, 5)
+    assert (found["standard_error"], [own["seed"] for own in found["seeds"]]) == (None, [5])
+    assert found["seeds"][0]["lengths"] == [10] * 5
+    assert found["mean"] == np.mean(found["seeds"][0]["returns"])
+
+
+def test_a_folder_that_is_in_use_is_left_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "mine.txt").write_text("mine")
+    code, _, err = run("train", f"{OWN}Wandering-v0", *SMALL, "--out", "a")
+    assert code == 2
+    assert "a exists and is not an empty folder" in err
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["mine.txt"]
+
+
+def test_seeds_that_fail_are_said_and_the_others_count(run: Run) -> None:
+    words = ("train", f"{OWN}Wandering-v0", *SMALL, "--frames", "120", "--environment.options", "fails_at=45")
+    code, out, err = run(*words, "--seeds", "4", "--out", "some")
+    statuses = {line.split()[0]: line.split()[1] for line in out.splitlines()[1:5]}
+    assert code == 0
+    assert set(statuses.values()) == {"done", "failed"}
+    for seed, status in statuses.items():
+        sentence = f"ipe train: seed {seed} failed at frame 45: at step 4 of episode 4: OSError: the wheel came off"
+        assert (sentence in err) == (status == "failed")
+    failed = [seed for seed, status in statuses.items() if status == "failed"]
+    code, out, err = run(*words, "--seeds", f"{failed[0]},", "--out", "none")
+    assert code == 3
+    assert "failed" in out
+    assert f"seed {failed[0]} failed at frame 45" in err
+    code, out, err = run("evaluate", "none")
+    assert code == 2
+    assert f"there is no seed to evaluate; seed {failed[0]} failed at frame 45" in err
+    code, out, err = run("evaluate", "some", "--episodes", "1")
+    assert code == 0
+    assert f"left out: seed {failed[0]} failed at frame 45" in out
+
+
+def test_a_process_that_dies_is_exit_code_1(run: Run) -> None:
+    words = ("train", f"{OWN}Wandering-v0", *SMALL[:-2], "--processes", "1", "--frames", "100", "--out", "a")
+    code, out, err = run(*words, "--environment.options", "dies_at=50")
+    assert code == 1
+    assert "running" in out
+    assert "ipe train: the process of seeds [0] ended with exit code 5" in err
+    assert err.splitlines()[-1].endswith("; go on with: ipe train --resume a")
+    assert "Traceback" not in err
+
+
+def test_an_environment_that_does_not_repeat_itself_is_a_note(run: Run) -> None:
+    code, _, err = run("train", "tests.environments:Unseeded-v0", *SMALL, "--frames", "20", "--out", "a")
+    assert code == 0
+    assert "ipe train: note: tests.environments:Unseeded-v0 does not repeat itself from the same seed" in err
+
+
+def test_best_trailing() -> None:
+    assert best_trailing([1.0, 2.0]) == 1.5
+    assert best_trailing([*[0.0] * 20, *[1.0] * 20, 5.0]) == 24 / 20
+
+
+# Signals.
+
+
+def wait_for(child: subprocess.Popen[str], text: str, seconds: float = 60.0) -> list[str]:
+    """Read standard error until a line has this text."""
+    assert child.stderr is not None
+    timer = threading.Timer(seconds, child.kill)
+    timer.start()
+    lines = []
+    for line in child.stderr:
+        lines.append(line)
+        if text in line:
+            break
+    timer.cancel()
+    assert lines, "it said nothing"
+    assert text in lines[-1], "".join(lines)
+    return lines
+
+
+@pytest.mark.parametrize(("number", "code", "processes"), [(signal.SIGINT, 130, "1"), (signal.SIGTERM, 143, "0")])
+def test_signals_stop_with_a_checkpoint(run: Run, tmp_path: Path, number: int, code: int, processes: str) -> None:
+    words = ("train", "CartPole-v1", *SMALL[:-2], "--frames", "1e7", "--processes", processes, "--out", "my run")
+    child = process(*words, cwd=tmp_path)
+    wait_for(child, "seed 0: frame")
+    child.send_signal(number)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (code, "")
+    said = re.fullmatch(
+        r"ipe train: stopped at frame (\d+); go on with: ipe train --resume 'my run'", err.splitlines()[-1]
+    )
+    assert said is not None, err
+    assert read_run(tmp_path / "my run")["status"] == "stopped"
+    (manifest,) = (tmp_path / "my run" / "batches" / "0").glob("*.json")
+    assert int(manifest.name.split("-")[1]) == int(said[1]) > 0
+    assert run("evaluate", "my run", "--episodes", "2")[0] == 0
+
+
+def test_a_second_control_c_does_not_wait(tmp_path: Path) -> None:
+    words = ("train", f"{OWN}Wandering-v0", *SMALL, "--frames", "1e6", "--out", "a")
+    child = process(*words, "--environment.options", "sleeps_at=40", cwd=tmp_path)
+    deadline = time.monotonic() + 60.0
+    while not (tmp_path / "asleep").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    begin = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    time.sleep(1.0)
+    assert child.poll() is None, "the first one waits for the step to end"
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert time.monotonic() - begin < 15.0
+    assert child.returncode == 130
+    assert "interrupted at once; go on from the last checkpoint with: ipe train --resume a" in err
+    assert "Traceback" not in err
+
+
+def test_which_signal_it_was() -> None:
+    def hear(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, hear)
+    try:
+        with hearing_signals() as heard:
+            assert heard() is None
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            assert heard() == signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+# Progress.
+
+
+def test_the_table_is_drawn_in_place_on_a_terminal(tmp_path: Path) -> None:
+    reader, terminal = pty.openpty()
+    words = ("train", "CartPole-v1", *SMALL, "--seeds", "2", "--frames", "1e7", "--out", "a")
+    child = process(*words, cwd=tmp_path, stderr=terminal)
+    os.close(terminal)
+    seen = b""
+    deadline = time.monotonic() + 60.0
+    while seen.count(b"return (last 20)") < 3 and time.monotonic() < deadline:
+        seen += os.read(reader, 4096)
+    child.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # how a terminal ends
+        while chunk := os.read(reader, 4096):
+            seen += chunk
+    os.close(reader)
+    child.communicate(timeout=60)
+    text = seen.decode().replace("\r\n", "\n")
+    assert child.returncode == 130
+    tables = text.split("\033[J")[1:]
+    assert re.fullmatch(r"seed +frame +episodes +return \(last 20\) +epsilon +frames/s", tables[0].splitlines()[0])
+    assert [line.split()[0] for line in tables[0].splitlines()[1:3]] == ["0", "1"]
+    assert "MB per seed" in tables[1]
+    assert "Ctrl-C stops, with a checkpoint; go on with: ipe train --resume a\n" in tables[0]
+    assert tables[0].endswith("\033[5F")  # five lines, and back up
+    assert text.endswith("go on with: ipe train --resume a\n")
+
+
+def progress(batch: int, frame: int, seeds: list[int], status: str = "running") -> Progress:
+    reason = "the wheel came off" if status == "failed" else ""
+    own = [SeedProgress(seed, status, frame, 5, -1.25, 0.5, reason) for seed in seeds]
+    return Progress(batch, frame, 1000, 100.0, 27_000_000, own)
+
+
+def test_time_left() -> None:
+    one, other = progress(0, 500, [0]), progress(1, 900, [1])
+    assert seconds_left({0: one}, {}, 1, 2) is None
+    assert seconds_left({0: one}, {0: 100.0}, 1, 2) == 5.0
+    assert seconds_left({0: one, 1: other}, {0: 100.0, 1: 100.0}, 2, 2) == 5.0
+    assert seconds_left({0: one, 1: other}, {0: 100.0, 1: 100.0}, 3, 2) == 11.0  # after the second: 1 + 10
+    assert seconds_left({0: one, 1: other}, {0: 100.0, 1: 100.0}, 3, 1) == 16.0
+    assert seconds_left({0: progress(0, 1000, [0])}, {}, 1, 2) == 0.0
+    assert seconds_left({0: progress(0, 400, [0], "failed")}, {0: 10.0}, 1, 2) == 0.0
+
+
+def test_rows_of_the_table() -> None:
+    latest = {0: progress(0, 500, [0, 1]), 1: progress(1, 300, [2], "failed")}
+    lines = table_lines(latest, {0: 100.0}, [[0, 1], [2], [3]], 61.0, Path("r"), 20)
+    assert [line.split() for line in lines[1:5]] == [
+        ["0", "500", "/", "1000", "5", "-1.25", "0.500", "100"],
+        ["1", "500", "/", "1000", "5", "-1.25", "0.500", "100"],
+        ["2", "300", "/", "1000", "5", "-1.25", "0.500", "failed"],
+        ["3", "waiting"],
+    ]
+    assert lines[5:] == [
+        "seed 2 failed at frame 300: the wheel came off",
+        "about 61 s left; 27 MB per seed",
+        "Ctrl-C stops, with a checkpoint; go on with: ipe train --resume r",
+    ]
+    many = {0: progress(0, 500, list(range(50)))}
+    lines = table_lines(many, {}, [list(range(50))], None, Path("r"), 12)
+    assert len(lines) == 12
+    assert lines[9:11] == ["... and 42 seeds more", "time left not known yet; 27 MB per seed"]
+
+
+def test_a_batch_in_one_line() -> None:
+    assert batch_line(progress(0, 500, [4, 7]), [4, 7], 99.6, 5.0) == (
+        "seeds 4, 7: frame 500 of 1000, return of the last 20 episodes -1.25, 100 frames/s, 27 MB per seed; "
+        "about 5 s left"
+    )
+    assert batch_line(progress(1, 300, [2], "failed"), [2], None, 0.0).endswith("MB per seed, seed 2 failed; done")
+
+
+# Watching.
+
+
+def test_watch(run: Run, tmp_path: Path) -> None:
+    words = ("train", "tests.environments:Catch-v0", *SMALL, "--frames", "60", "--out", "a")
+    assert run(*words)[0] == 0
+    code, out, err = run("watch", "a", "--out", "catch.gif")
+    assert (code, err) == (0, "")
+    found = re.fullmatch(r"wrote catch.gif: seed 0, greedy on Q; return (\S+) after 12 frames; 13 pictures\n", out)
+    assert found is not None, out
+    evaluated = json.loads(run("evaluate", "a", "--episodes", "1", "--json")[1])
+    assert float(found[1]) == evaluated["mean"]
+    assert run("watch", "a", "--out", "catch.gif")[0] == 2
+    assert run("watch", "a", "--out", "catch.gif", "--overwrite", "--behaviour", "--seed-of-run", "0")[0] == 0
+    assert "the run has no seed 4; it has 0" in run("watch", "a", "--out", "b.gif", "--seed-of-run", "4")[2]
+
+
+def test_watch_an_environment_that_cannot_be_drawn(run: Run, tmp_path: Path) -> None:
+    assert run("train", f"{OWN}Wandering-v0", *SMALL, "--frames", "20", "--out", "a")[0] == 0
+    code, out, err = run("watch", "a", "--out", "a.gif")
+    assert (code, out) == (2, "")
+    assert err == f"ipe watch: {OWN}Wandering-v0 cannot be drawn: it has no render mode rgb_array\n"
+    assert not (tmp_path / "a.gif").exists()
+
+
+def test_read_seeds() -> None:
+    assert read_seeds("0, 3") == [0, 3]
+    assert math.isfinite(len(read_seeds("7")))

@@ -1,0 +1,198 @@
+"""The compiled frame against the specification in plain NumPy and double precision (`deep_oracle.py`).
+
+Each case is checked in two ways. Frame by frame: both start a frame from the same networks, and must agree at its end
+as well as single precision allows. And in a row: the oracle goes its own way for 200 frames.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium")
+
+from ipe.deep.loop import Loop
+from ipe.deep.settings import TrainingSettings
+from ipe.entropy import epsilon_from_logits
+from tests.deep_helpers import DRIFT, advance, networks_of, oracles_of, small
+from tests.deep_oracle import Network, Oracle, forward
+from tests.environment_helpers import OWN
+
+# Episodes of Drift-v0 end by termination or, at seven frames, by truncation.
+LIMITED: dict[str, Any] = {"environment": {"frame_limit": 7}}
+ADAM = {"kind": "adam", "decay": 0.999}
+
+CASES: dict[str, dict[str, Any]] = {
+    "the paper's": {},
+    "absolute, entropy bonus, online delta": {
+        "policy_update": "absolute", "entropy_bonus": 0.05, "delta_q": "online"},
+    "entropy bonus, clipping": {"entropy_bonus": 0.05, "optimiser": {"clip": 0.3}},
+    "double, huber, online delta": {"double_q": True, "huber": 0.5, "delta_q": "online"},
+    "three steps, warm-up, every second frame": {"n_step": 3, "warm_up": 21, "update_every": 2},
+    "ipe, adam, five steps, double": {"behaviour": "ipe", "optimiser": ADAM, "n_step": 5, "double_q": True},
+    "epsilon-greedy": {"behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}},
+    "epsilon-greedy, exponential, warm-up, every third frame": {
+        "behaviour": "epsilon-greedy", "epsilon": {"final": 0.05, "initial": 0.9, "steps": 90, "kind": "exponential"},
+        "warm_up": 10, "update_every": 3, "huber": 1.0, "optimiser": {**ADAM, "clip": 0.2}},
+    "boltzmann, two steps": {"behaviour": "boltzmann", "temperature": 0.3, "n_step": 2},
+    "no target network, replay of 5": {"target_period": 1, "replay": 5},
+}  # fmt: skip
+
+
+def settings_of(case: dict[str, Any], **changes: Any) -> TrainingSettings:
+    values = {**LIMITED, **case, **changes}
+    return small(DRIFT, values.pop("behaviour", "epsilon-ipe"), **values)
+
+
+def mixed(case: dict[str, Any]) -> list[TrainingSettings]:
+    """Three settings of one program: other step sizes, discounts and periods."""
+    every = case.get("update_every", 1)
+    return [
+        settings_of(case),
+        settings_of(case, gamma=0.7, value_step_size=3e-3, target_period=case.get("target_period", 11)),
+        settings_of(case, policy_step_size=1e-2, update_every=every + (every > 1)),
+    ]
+
+
+@pytest.fixture
+def every_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of progress per frame."""
+    monkeypatch.setattr("ipe.deep.loop.WINDOW", 1)
+
+
+def adopt(oracle: Oracle, loop: Loop, i: int) -> None:
+    """Give an oracle the networks of a seed, so that the next frame starts from the same."""
+    oracle.q, oracle.target = networks_of(loop, "q")[i], networks_of(loop, "target")[i]
+    parts = [("q", oracle.q_optimiser)]
+    if loop.program.learns_policy:
+        oracle.policy = networks_of(loop, "policy")[i]
+        parts.append(("policy", oracle.policy_optimiser))
+    for name, optimiser in parts:
+        optimiser.square = networks_of(loop, f"{name}_moments.square")[i]
+        if loop.program.optimiser == "adam":
+            optimiser.mean = networks_of(loop, f"{name}_moments.mean")[i]
+
+
+def distance(found: Network, expected: Network) -> float:
+    return max(float(abs(a - b).max()) for a, b in zip(found, expected, strict=True))
+
+
+def compare(loop: Loop, oracles: list[Oracle], tolerance: float) -> None:
+    """Networks to a fraction of a step (RMSprop's is up to ten times `step_size`), what was seen to some digits."""
+    names = ["q", "target", "policy"] if loop.program.learns_policy else ["q", "target"]
+    found = {name: networks_of(loop, name) for name in names}
+    records = loop.records.arrays()
+    for i, oracle in enumerate(oracles):
+        own = loop.settings[i]
+        assert int(np.asarray(loop.checkpoint().arrays["actions"])[i]) == oracle.action, (loop.frame, i)
+        for name in names:
+            size = 10 * (own.policy_step_size if name == "policy" else own.value_step_size)
+            assert distance(found[name][i], getattr(oracle, name)) < tolerance * size + 2e-7, (loop.frame, i, name)
+        for name in ("epsilon", "entropy", "td_error", "ipe_error", "q_mean"):
+            recorded = records[f"progress.{name}"][i - len(oracles)]
+            expected = oracle.seen.get(name, np.nan)
+            np.testing.assert_allclose(recorded, expected, rtol=100 * tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.usefixtures("every_frame")
+@pytest.mark.parametrize("name", CASES)
+def test_every_frame_is_the_specifications(name: str) -> None:
+    loop = Loop(mixed(CASES[name]), [0, 1, 2])
+    oracles = oracles_of(loop)
+    for frame in range(1, 81):
+        loop.advance()
+        for oracle in oracles:
+            oracle.advance()
+        compare(loop, oracles, 1e-3)
+        for i, oracle in enumerate(oracles):
+            adopt(oracle, loop, i)
+            own = loop.settings[i]
+            copied = frame % own.target_period == 0 and frame > own.warm_up
+            same = distance(oracle.q, oracle.target) == 0.0
+            assert same == (copied or oracle.q_optimiser.count == 0)
+    ends = {transition.end for oracle in oracles for transition in oracle.history}
+    assert ends == {"", "terminated", "truncated"}
+
+
+@pytest.mark.usefixtures("every_frame")
+@pytest.mark.parametrize("name", CASES)
+def test_200_frames_in_a_row_are_the_specifications(name: str) -> None:
+    loop = Loop(mixed(CASES[name]), [0, 1, 2])
+    oracles = oracles_of(loop)
+    start = networks_of(loop, "q")
+    for _ in range(200):
+        loop.advance()
+        for oracle in oracles:
+            oracle.advance()
+    compare(loop, oracles, 0.05)
+    for i, oracle in enumerate(oracles):
+        assert distance(oracle.q, start[i]) > 5 * oracle.settings.value_step_size
+    episodes = loop.records.arrays()
+    for i, oracle in enumerate(oracles):
+        ends = [frame for frame, transition in enumerate(oracle.history, 1) if transition.end]
+        assert episodes["episodes.frame"][episodes["episodes.seed"] == i].tolist() == ends
+        rewards = np.cumsum([transition.r for transition in oracle.history])
+        returns = np.diff([0.0, *rewards[np.array(ends) - 1]])
+        np.testing.assert_allclose(episodes["episodes.return"][episodes["episodes.seed"] == i], returns, atol=1e-9)
+
+
+@pytest.mark.usefixtures("every_frame")
+def test_every_frame_of_an_image_is_the_specifications() -> None:
+    for own in (small(OWN + "Catch-v0"), small("tests.deep_environments:Pixels-v0", n_step=3, double_q=True)):
+        loop = Loop([own], [3])
+        oracles = oracles_of(loop)
+        for _ in range(60):
+            loop.advance()
+            oracles[0].advance()
+            compare(loop, oracles, 1e-3)
+            adopt(oracles[0], loop, 0)
+
+
+@pytest.mark.usefixtures("every_frame")
+def test_the_recorded_epsilon_is_matched_to_the_entropy_of_the_policy() -> None:
+    """By the same function in NumPy, on the logits of the same network; with the first of `CASES` compiled already."""
+    loop = Loop(mixed(CASES["the paper's"]), [0, 1, 2])
+    oracles = oracles_of(loop)
+    for _ in range(60):
+        loop.advance()
+        policies = networks_of(loop, "policy")
+        recorded = loop.records.arrays()["progress.epsilon"][-3:]
+        for oracle, policy, epsilon in zip(oracles, policies, recorded, strict=True):
+            oracle.advance()
+            logits = forward(policy, oracle.observation[None])[0][0]
+            assert epsilon == pytest.approx(float(epsilon_from_logits(logits)), rel=2e-5)
+            assert 0.0 < epsilon < 1.0
+
+
+def test_a_truncation_bootstraps_from_its_last_observation_and_a_termination_from_nothing() -> None:
+    """Without the oracle: constant rewards of 1 have the value 1 if each one terminates, 1/(1-gamma) if none."""
+    base = {"gamma": 0.5, "target_period": 1, "value_step_size": 3e-3, "width": 32}
+    for terminates, value in ((True, 1.0), (False, 2.0)):
+        environment = {"frame_limit": 1, "options": {"end": terminates}}
+        own = small("tests.deep_environments:Constant-v0", environment=environment, **base)
+        loop = Loop([own], [0])
+        advance(loop, 1500)
+        q = forward(networks_of(loop, "q")[0], np.ones((1, 2)))[0]
+        np.testing.assert_allclose(q, value, atol=0.05)
+
+
+def test_bfloat16_takes_nearly_the_same_first_steps() -> None:
+    exact, rough = (Loop([settings_of({}, precision=precision)] * 2, [0, 1]) for precision in ("float32", "bfloat16"))
+    for _ in range(5):
+        exact.advance()
+        rough.advance()
+    for a, b in zip(networks_of(exact, "q"), networks_of(rough, "q"), strict=True):
+        assert 0 < distance(a, b) < 0.1
+
+
+def test_an_actions_number_next_to_one_is_the_last_action_that_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ones(self: Any, frame: int) -> Any:
+        return np.full(2, np.float64(np.nextafter(np.float32(1), np.float32(0))))
+
+    monkeypatch.setattr("ipe.deep.randomness.FrameDraws.action", ones)
+    loop = Loop([settings_of(CASES["epsilon-greedy"])] * 2, [0, 1])
+    for _ in range(20):
+        assert np.asarray(loop.checkpoint().arrays["actions"])[:2].tolist() == [3, 3]
+        loop.advance()

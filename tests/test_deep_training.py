@@ -1,0 +1,420 @@
+"""Training over processes: stopped, killed, resumed, extended, refused; the same bytes whatever happened on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("gymnasium")
+
+from ipe.deep import TrainingResult, TrainingSettings, resume, train
+from ipe.deep.checkpoints import load_checkpoint
+from ipe.deep.environments import episode_seed
+from ipe.deep.records import read_episodes, read_progress, read_run
+from ipe.deep.runs import open_run, split_seeds
+from ipe.errors import InputError
+from tests.deep_helpers import DRIFT, small
+from tests.environment_helpers import OWN
+
+posix = pytest.mark.skipif(os.name != "posix" or not Path("/proc/self").exists(), reason="signals and /proc")
+needs_minatar = pytest.mark.skipif(importlib.util.find_spec("minatar") is None, reason="minatar is not installed")
+needs_box2d = pytest.mark.skipif(importlib.util.find_spec("Box2D") is None, reason="Box2D is not installed")
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs compiled here are kept for this module's processes, not in the user's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_child_survives() -> Iterator[None]:
+    """Whatever a test leaves running when it fails ends with it."""
+    yield
+    while Child.living:
+        Child.living.pop().kill_group()
+
+
+def outcome_of(folder: Path) -> dict[str, Any]:
+    """All that a run leaves, but for how fast and how long."""
+    progress = read_progress(folder).drop_columns(["frames_per_second"])
+    about = read_run(folder)
+    return {
+        "episodes": (folder / "episodes.parquet").read_bytes(),
+        "networks": (folder / "networks.safetensors").read_bytes(),
+        "progress": progress.to_pydict(),
+        "outcomes": about["outcomes"],
+        "status": about["status"],
+    }
+
+
+def same_bytes(a: Path, b: Path) -> None:
+    found, expected = outcome_of(a), outcome_of(b)
+    assert repr(found.pop("progress")) == repr(expected.pop("progress"))
+    assert found == expected
+    assert found["status"] == "done"
+
+
+# ---- in this process
+
+
+def here(folder: Path, settings: TrainingSettings, **others: Any) -> TrainingResult:
+    return train(settings, out=folder, processes=0, **({"seeds": 2} | others))
+
+
+def test_a_run_leaves_its_records_and_networks(tmp_path: Path) -> None:
+    settings = small(DRIFT, frames=2300)
+    seen = []
+    out = here(tmp_path / "run", settings, seeds=[3, 1], callback=lambda progress: seen.append(progress))
+    assert out.status == "done"
+    assert [(own.seed, own.status, own.frame) for own in out.outcomes] == [(3, "done", 2300), (1, "done", 2300)]
+    assert out.episodes.equals(read_episodes(tmp_path / "run"))
+    assert out.progress.equals(read_progress(tmp_path / "run"))
+    assert out.progress["frame"].to_pylist() == [1000, 2000, 2300] * 2
+    assert out.progress["seed"].to_pylist() == [1] * 3 + [3] * 3
+    about = read_run(tmp_path / "run")
+    assert TrainingSettings.model_validate(about["settings"]) == settings
+    assert {"jax", "numpy", "ipe"} <= set(about["versions"])
+    assert about["machine"]
+    assert about["seconds"] > 0
+    last = seen[-1]
+    assert (last.frame, last.frames, [own.status for own in last.seeds]) == (2300, 2300, ["done", "done"])
+    for own in last.seeds:
+        returns = pa.compute.filter(out.episodes["return"], pa.compute.equal(out.episodes["seed"], own.seed))
+        assert own.episodes == len(returns)
+        assert own.mean_return == pytest.approx(pa.compute.mean(returns[-20:]).as_py())
+        assert own.epsilon is not None
+        assert 0 < own.epsilon <= 1
+
+
+def test_a_failed_seed_is_told_and_the_others_are_done(tmp_path: Path) -> None:
+    options = {"bad": episode_seed(1, 2), "fault": "raise"}
+    out = here(tmp_path / "run", small(DRIFT, frames=300, environment={"options": options}))
+    assert out.status == "done"
+    assert [own.status for own in out.outcomes] == ["done", "failed"]
+    assert "the wheel came off" in read_run(tmp_path / "run")["outcomes"][1]["reason"]
+
+
+def test_a_callback_that_returns_true_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = small(DRIFT, frames=2000)
+    straight = here(tmp_path / "straight", settings)
+    assert straight.status == "done"
+    monkeypatch.setattr("ipe.deep.batches.REPORT_SECONDS", 0.0)
+    stopped = here(tmp_path / "run", settings, callback=lambda progress: progress.frame >= 700)
+    assert stopped.status == "stopped"
+    assert [own.status for own in stopped.outcomes] == ["running", "running"]
+    checkpoint = load_checkpoint(tmp_path / "run" / "batches" / "0")
+    assert checkpoint is not None
+    assert checkpoint.frame == 700
+    assert resume(tmp_path / "run", processes=0).status == "done"
+    same_bytes(tmp_path / "run", tmp_path / "straight")
+
+
+def stop_at(folder: Path, settings: TrainingSettings, *frames: int) -> None:
+    """A run that was stopped at some frames, one after the other, with a checkpoint at each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ipe.deep.batches.REPORT_SECONDS", 0.0)
+        for i, frame in enumerate(frames):
+
+            def callback(progress: Any, frame: int = frame) -> bool:
+                return bool(progress.frame >= frame)
+
+            if i == 0:
+                here(folder, settings, callback=callback)
+            else:
+                resume(folder, processes=0, callback=callback)
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    settings = small(DRIFT, frames=1500)
+    here(tmp_path / "straight", settings)
+    stop_at(tmp_path / "run", settings, 400, 800)
+    newest = sorted((tmp_path / "run" / "batches" / "0").glob("*.safetensors"))[-1]
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    out = resume(tmp_path / "run", processes=0)
+    assert any("damaged" in note for note in out.notes)
+    same_bytes(tmp_path / "run", tmp_path / "straight")
+
+
+@pytest.mark.parametrize("first", [1000, 1300])
+def test_a_run_with_more_frames_is_a_longer_run(tmp_path: Path, first: int) -> None:
+    here(tmp_path / "run", small(DRIFT, frames=first))
+    resume(tmp_path / "run", processes=0, frames=2500)
+    here(tmp_path / "straight", small(DRIFT, frames=2500))
+    if first % 1000 == 0:
+        same_bytes(tmp_path / "run", tmp_path / "straight")
+    found, expected = outcome_of(tmp_path / "run"), outcome_of(tmp_path / "straight")
+    assert found["episodes"] == expected["episodes"]
+    assert found["networks"] == expected["networks"]
+    with pytest.raises(InputError, match="frames: the run has 2500, and can be given more, not fewer"):
+        resume(tmp_path / "run", processes=0, frames=2000)
+    assert open_run(tmp_path / "run").settings.frames == 2500
+
+
+def test_a_run_that_is_done_stays_so(tmp_path: Path) -> None:
+    here(tmp_path / "run", small(DRIFT, frames=500))
+    before = outcome_of(tmp_path / "run")
+    assert resume(tmp_path / "run", processes=0).status == "done"
+    assert outcome_of(tmp_path / "run") == before
+
+
+# ---- refusals
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown environment": ({"settings": small("NoSuch-v0")}, "NoSuch-v0"),
+    "continuous actions": (
+        {"settings": small(OWN + "Spaces-v0", environment={"options": {"action": "box"}})}, "Discrete"),
+    "an environment that fails at once": ({"settings": small(OWN + "Faulty-v0")}, "nan"),
+    "an image too small for the convolution": (
+        {"settings": small("tests.deep_environments:Pixels-v0", environment={"options": {"height": 2}})}, "3 by 3"),
+    "no seeds": ({"seeds": 0}, "seeds must be at least one"),
+    "a seed twice": ({"seeds": [1, 2, 1]}, r"seeds\[2\] = 1 is there twice"),
+    "a negative seed": ({"seeds": [0, -1]}, r"seeds\[1\] = -1"),
+    "a seed too large": ({"seeds": [2**63]}, r"seeds\[0\]"),
+    "no seeds per batch": ({"batch_seeds": 0}, "batch_seeds must be 1 or more"),
+    "several images per batch": ({"settings": small(OWN + "Catch-v0"), "batch_seeds": 2}, "1 for images"),
+    "less than no processes": ({"processes": -1}, "processes must be 0 or more"),
+    "no time": ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds"),
+    "less than no time": ({"checkpoint_seconds": -1.0}, "checkpoint_seconds"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_refusal_writes_nothing(name: str, processes: int, tmp_path: Path) -> None:
+    arguments, sentence = REFUSED[name]
+    settings = arguments.get("settings", small(DRIFT))
+    others = {"processes": processes} | {key: value for key, value in arguments.items() if key != "settings"}
+    with pytest.raises(InputError, match=sentence):
+        train(settings, out=tmp_path / "run", **others)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_use_and_a_folder_that_is_no_run_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("mine")
+    with pytest.raises(InputError, match="not an empty folder"):
+        here(tmp_path / "full", small(DRIFT))
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
+    with pytest.raises(InputError, match="there is no run"):
+        resume(tmp_path / "nothing")
+    with pytest.raises(InputError, match=r"run\.json"):
+        resume(tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
+
+
+def test_a_run_of_wrong_settings_is_refused_with_the_field(tmp_path: Path) -> None:
+    here(tmp_path / "run", small(DRIFT, frames=5))
+    path = tmp_path / "run" / "run.json"
+    content = json.loads(path.read_text())
+    content["settings"]["gamma"] = 2.0
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"run\.json: settings\.gamma: "):
+        resume(tmp_path / "run")
+
+
+def test_seeds_are_split_over_processes() -> None:
+    assert split_seeds(range(30), 8, 2) == [list(range(i, i + n)) for i, n in ((0, 8), (8, 8), (16, 7), (23, 7))]
+    assert split_seeds([5], 8, 2) == [[5]]
+    assert split_seeds(range(3), 1, 2) == [[0], [1], [2]]
+    assert split_seeds(range(4), 8, 2) == [[0, 1], [2, 3]]
+
+
+# ---- processes, and their ends
+
+CHILD = """
+import json, pathlib, sys
+from ipe.deep import resume, train
+from ipe.deep.settings import read_settings
+
+def begun(progress):
+    pathlib.Path(folder).with_suffix(".begun").touch()
+
+folder, content, arguments = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+if content is None:
+    print(resume(folder, callback=begun, **arguments).status)
+else:
+    print(train(read_settings(content), out=folder, callback=begun, **arguments).status)
+"""
+
+COMMON: dict[str, Any] = {"processes": 2, "checkpoint_seconds": 0.2}
+
+
+class Child:
+    """A process, with a group of its own, that trains or resumes."""
+
+    living: ClassVar[list[Child]] = []
+
+    def __init__(self, folder: Path, settings: TrainingSettings | None, **arguments: Any) -> None:
+        content = "null" if settings is None else settings.model_dump_json()
+        words = [sys.executable, "-c", CHILD, str(folder), content, json.dumps(COMMON | arguments)]
+        self.folder = folder
+        self.process = subprocess.Popen(
+            words, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.living.append(self)
+
+    def workers(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        found = [int(word) for word in children.read_text().split()] if children.exists() else []
+        return [pid for pid in found if b"ipe.deep.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+        """Until it holds; False if the process ended before."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if self.process.poll() is not None:
+                return False
+            assert time.monotonic() < deadline, "waited too long"
+            time.sleep(0.02)
+        return True
+
+    def works(self) -> bool:
+        return self.workers() != []
+
+    def reports(self) -> bool:
+        return self.folder.with_suffix(".begun").exists()
+
+    def progresses(self) -> Callable[[], bool]:
+        """Whether there is a newer checkpoint than now."""
+        before = self.frames()
+        return lambda: self.frames() > before
+
+    def frames(self) -> int:
+        """Of the newest checkpoints of all batches, added up."""
+        total = 0
+        for folder in self.folder.glob("batches/*"):
+            names = sorted(path.name for path in folder.glob("checkpoint-*.json"))
+            total += int(names[-1].split("-")[1]) if names else 0
+        return total
+
+    def kill_group(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def end(self) -> tuple[int, str, str]:
+        out, errors = self.process.communicate(timeout=120)
+        return self.process.returncode, out.strip(), errors
+
+
+def kill_at_random(folder: Path, settings: TrainingSettings, arguments: dict[str, Any], kills: int, rng: Any) -> int:
+    """Train, and kill everything, or a worker, again and again; returns how often something was killed."""
+    done = 0
+    child = Child(folder, settings, **arguments)
+    arguments = {name: value for name, value in arguments.items() if name not in ("seeds", "batch_seeds")}
+    for i in range(kills):
+        # The first time while it compiles, before any checkpoint; later after some progress.
+        alive = child.wait_for(child.works if i == 0 else child.progresses())
+        time.sleep(rng.uniform(0.0, 0.6))
+        workers = child.workers() if alive else []
+        if i % 2 == 1 and workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rng.choice(workers), signal.SIGKILL)
+                done += 1
+            code, status, errors = child.end()
+            assert (code, errors) == (0, "")
+            assert status in ("failed", "done")
+        else:
+            done += bool(workers)
+            child.kill_group()
+        child = Child(folder, None, **arguments)
+    code, status, errors = child.end()
+    assert (code, status, errors) == (0, "done", "")
+    return done
+
+
+@posix
+@pytest.mark.parametrize(
+    ("environment", "arguments", "changes"),
+    [
+        pytest.param(
+            "LunarLander-v3", {"seeds": 3, "batch_seeds": 2}, {"frames": 12_000, "width": 64, "replay": 5000},
+            id="LunarLander", marks=needs_box2d),
+        pytest.param(
+            "minatar/Freeway", {"seeds": 1}, {"frames": 6_000, "width": 64, "replay": 5000},
+            id="Freeway", marks=needs_minatar),
+    ],
+)  # fmt: skip
+def test_killed_and_resumed_equals_undisturbed(
+    environment: str, arguments: dict[str, Any], changes: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = small(environment, **changes)
+    straight = train(settings, out=tmp_path / "straight", **(COMMON | arguments))
+    assert straight.status == "done"
+    assert kill_at_random(tmp_path / "run", settings, arguments, 4, random.Random(0)) >= 3
+    same_bytes(tmp_path / "run", tmp_path / "straight")
+
+
+@posix
+@pytest.mark.parametrize(("number", "to"), [(signal.SIGTERM, "one"), (signal.SIGINT, "group")])
+def test_a_signal_stops_with_a_checkpoint(number: int, to: str, tmp_path: Path) -> None:
+    child = Child(tmp_path / "run", small("CartPole-v1", frames=10**6), seeds=4, checkpoint_seconds=1000.0)
+    assert child.wait_for(child.reports)
+    (os.kill if to == "one" else os.killpg)(child.process.pid, number)
+    code, _, errors = child.end()
+    assert code == -signal.SIGINT or "KeyboardInterrupt" in errors
+    about = read_run(tmp_path / "run")
+    assert about["status"] == "stopped"
+    assert all(load_checkpoint(tmp_path / "run" / "batches" / name) is not None for name in ("0", "1"))
+    assert child.frames() > 0
+
+
+@posix
+def test_workers_whose_parent_is_gone_write_a_checkpoint_and_end(tmp_path: Path) -> None:
+    settings = small("CartPole-v1", frames=20_000)
+    arguments = {"seeds": 4, "checkpoint_seconds": 1000.0}
+    train(settings, out=tmp_path / "straight", **(COMMON | arguments))
+    child = Child(tmp_path / "run", settings, **arguments)
+    assert child.wait_for(child.reports)
+    workers = child.workers()
+    child.process.kill()
+    # Nobody waits for the old workers: those of the new run do, until the last checkpoint is written.
+    assert resume(tmp_path / "run", **COMMON).status == "done"
+    child.process.communicate()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    same_bytes(tmp_path / "run", tmp_path / "straight")
+
+
+@posix
+def test_only_one_training_of_a_run(tmp_path: Path) -> None:
+    child = Child(tmp_path / "run", small("CartPole-v1", frames=10**6), seeds=2, checkpoint_seconds=1000.0)
+    try:
+        assert child.wait_for(child.works)
+        before = (tmp_path / "run" / "run.json").read_bytes()
+        for arguments in ({}, {"frames": 2 * 10**6}):
+            with pytest.raises(InputError, match="another process is training"):
+                resume(tmp_path / "run", **arguments)
+        assert (tmp_path / "run" / "run.json").read_bytes() == before
+    finally:
+        child.kill_group()
+
+
+def test_what_a_worker_refuses_is_told_here(tmp_path: Path) -> None:
+    """A checkpoint that all is wrong with: the sentence comes from the worker, and no traceback."""
+    settings = small(DRIFT, frames=400)
+    stop_at(tmp_path / "run", settings, 200)
+    for path in (tmp_path / "run" / "batches" / "0").glob("*.safetensors"):
+        path.write_bytes(b"nothing")
+    with pytest.raises(InputError, match="none of the 1 checkpoints is valid"):
+        resume(tmp_path / "run", processes=1)
