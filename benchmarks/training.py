@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -33,6 +34,7 @@ TASKS: dict[str, tuple[str, int]] = {
 SIDES = {"DQN": "epsilon-greedy", "epsilon-IPE": "epsilon-ipe"}
 REQUIRED = {"DQN": (16.0, 5.0, 2.3), "epsilon-IPE": (9.0, 2.7, 1.2)}
 WARM = 300
+FRAMES = {task: [250, 500, 1000, 2000] if task == "freeway" else [1000, 2000, 4000, 8000] for task in TASKS}
 
 
 def operations(net: Any, batch: int, policy: bool) -> float:
@@ -45,8 +47,10 @@ def operations(net: Any, batch: int, policy: bool) -> float:
     return 2.0 * float(q + pi if policy else q)
 
 
-def measure(environment: str, behaviour: str, width: int, seeds: int, seconds: float, precision: str) -> dict[str, Any]:
-    """In a child: frames x seeds per second of the whole loop, and of the compiled frame alone."""
+def measure(
+    environment: str, behaviour: str, width: int, seeds: int, seconds: float, precision: str, marks: list[int]
+) -> dict[str, Any]:
+    """In a child: frames x seeds per second of the whole loop, and of the compiled frame alone; seconds to marks."""
     import numpy as np
 
     from ipe.deep.learner import advance
@@ -63,7 +67,12 @@ def measure(environment: str, behaviour: str, width: int, seeds: int, seconds: f
     for _ in range(WARM):
         loop.advance()
     wait_for_the_others()
-    begin, frames = time.perf_counter(), 0
+    begin, frames, times = time.perf_counter(), 0, {}
+    for count in range(1, max(marks, default=0) + 1):
+        loop.advance()
+        if count in marks:
+            times[count] = time.perf_counter() - begin
+    begin = time.perf_counter()
     while time.perf_counter() - begin < seconds:
         loop.advance()
         frames += 1
@@ -76,14 +85,16 @@ def measure(environment: str, behaviour: str, width: int, seeds: int, seconds: f
         calls += 1
     alone = calls * loop.lanes / (time.perf_counter() - begin)
     work = operations(loop.program.architecture, own.batch, loop.program.learns_policy)
-    return {"rate": rate, "alone": alone, "operations": work, "set_up": set_up, "memory": loop.memory}
+    return {"rate": rate, "alone": alone, "operations": work, "set_up": set_up, "memory": loop.memory, "times": times}
 
 
-def ours(task: str, side: str, options: argparse.Namespace, cores: list[int], seeds: int) -> list[dict[str, Any]]:
+def ours(
+    task: str, side: str, options: argparse.Namespace, cores: list[int], seeds: int, marks: str = ""
+) -> list[dict[str, Any]]:
     environment, width = TASKS[task]
-    words = [environment, SIDES[side], str(width), str(seeds), str(options.seconds), options.precision]
+    words = [environment, SIDES[side], str(width), str(seeds), str(options.seconds), options.precision, marks]
     command = [sys.executable, os.path.abspath(__file__), "--child", *words, "--core"]
-    return side_by_side([[*command, str(core)] for core in cores], measurement=4 * options.seconds + 60.0)
+    return side_by_side([[*command, str(core)] for core in cores], measurement=4 * options.seconds + 300.0)
 
 
 def seeds_of(task: str) -> int:
@@ -168,6 +179,12 @@ def growth(options: argparse.Namespace) -> None:
             results = ours(task, "epsilon-IPE", options, cores, seeds)
             rate = sum(result["rate"] for result in results)
             print(f"{task:<18} epsilon-IPE, {seeds:>2} seeds per process: {rate:>8.0f} seeds x frames/s")
+        marks = FRAMES[task]
+        results = ours(task, "epsilon-IPE", options, cores, seeds_of(task), ",".join(map(str, marks)))
+        times = [max(result["times"][str(mark)] for result in results) for mark in marks]
+        shown = ", ".join(f"{mark}: {seconds:.2f}" for mark, seconds in zip(marks, times, strict=True))
+        power = math.log(times[-1] / times[0]) / math.log(marks[-1] / marks[0])
+        print(f"{task:<18} epsilon-IPE, seconds by frames: {shown}; grows with their power {power:.3f}")
 
 
 def main() -> None:
@@ -180,14 +197,15 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, default=DEFAULT_FOLDER, help="where the peers are installed")
     parser.add_argument("--no-peers", action="store_true", help="only this library")
     parser.add_argument("--growth", action="store_true", help="time against seeds instead")
-    parser.add_argument("--child", nargs=6, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=7, help=argparse.SUPPRESS)
     parser.add_argument("--core", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         os.environ.update(SINGLE_THREAD)
         pin(options.core)
-        environment, behaviour, width, seeds, seconds, precision = options.child
-        result = measure(environment, behaviour, int(width), int(seeds), float(seconds), precision)
+        environment, behaviour, width, seeds, seconds, precision, marks = options.child
+        numbers = [int(mark) for mark in marks.split(",") if mark]
+        result = measure(environment, behaviour, int(width), int(seeds), float(seconds), precision, numbers)
         print(json.dumps(result), flush=True)
         return
     try:

@@ -386,7 +386,11 @@ def test_what_cannot_be_drawn(make: Make, tmp_path: Path, arguments: dict[str, A
     assert not list(tmp_path.iterdir())
 
 
-def test_run_json_is_needed(tmp_path: Path) -> None:
+def test_run_json_is_needed(make: Make, tmp_path: Path) -> None:
+    folder = copied(make("CartPole-v1"), tmp_path / "run")
+    write_run(folder, read_run(folder) | {"outcomes": [{"seed": 0}, 5]})
+    with pytest.raises(InputError, match=r"run.json: outcomes are missing or wrong"):
+        evaluate(folder)
     with pytest.raises(InputError, match="there is no run"):
         evaluate(tmp_path / "no")
     (tmp_path / "run.json").write_text(json.dumps({"format": "something else"}))

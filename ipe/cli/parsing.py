@@ -151,15 +151,20 @@ def _or_none(kind: type[Any], metavar: str, read: Callable[[list[str]], Any]) ->
     )
 
 
-def choice(words: Sequence[str]) -> Any:
-    """The type of an option that is one of these words, or left out. For `Literal[...] | None`, tyro offers None."""
+def choice(words: Sequence[str], read: Callable[[str], Any] = str) -> Any:
+    """The type of an option that is one of these words, or left out. For `Literal[...] | None`, tyro offers None.
+
+    Args:
+        words: to choose from.
+        read: makes a value of the word.
+    """
     return Annotated[
-        str | None,
+        Any,
         PrimitiveConstructorSpec(
             nargs=1,
             metavar="{" + ",".join(words) + "}",
-            instance_from_str=lambda found: found[0],
-            is_instance=lambda value: value is None or value in words,
+            instance_from_str=lambda found: read(found[0]),
+            is_instance=lambda value: True,
             str_from_instance=lambda value: [str(value)],
             choices=tuple(words),
         ),

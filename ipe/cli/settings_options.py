@@ -67,7 +67,7 @@ def _option(kind: Any, flag: bool) -> Any:
     if get_origin(kind) is Literal:
         return choice(get_args(kind))
     if kind is bool:
-        return choice(("true", "false"))
+        return choice(("true", "false"), lambda word: word == "true")
     known = {int: WholeNumber, float: Number, str: Text}
     return Text if get_origin(kind) is dict else known[kind]
 
@@ -78,8 +78,8 @@ def changes(options: Any) -> dict[str, Any]:
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
         if dataclasses.is_dataclass(value):
-            value = changes(value)
-        if value is not None and value is not False and value != {}:
+            given |= {field.name: inner} if (inner := changes(value)) else {}
+        elif value is not field.default:  # None, or False for a flag
             given[field.name] = value
     return given
 

@@ -22,6 +22,7 @@ from safetensors.numpy import load_file
 
 from ipe.behaviours import boltzmann, epsilon_greedy, exponential_schedule, greedy, ipe, linear_schedule, sample_at
 from ipe.deep.environments import Environment, EnvironmentSpec, make_environment
+from ipe.deep.loop import Outcome
 from ipe.deep.networks import Architecture, features, forward
 from ipe.deep.runs import Run, open_run
 from ipe.deep.settings import EnvironmentSettings, TrainingSettings
@@ -52,10 +53,15 @@ class Trained:
 
     def unusable(self) -> dict[int, str]:
         """Why some seeds have nothing to show: their training failed or diverged."""
-        why = {}
-        for outcome in self.run.content["outcomes"]:
-            if outcome["status"] in ("failed", "diverged"):
-                why[outcome["seed"]] = f"{outcome['status']} at frame {outcome['frame']}: {outcome['reason']}"
+        try:
+            outcomes = [Outcome(**own) for own in self.run.content["outcomes"]]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{self.run.folder / 'run.json'}: outcomes are missing or wrong ({error})") from None
+        why = {
+            own.seed: f"{own.status} at frame {own.frame}: {own.reason}"
+            for own in outcomes
+            if own.status in ("failed", "diverged")
+        }
         for seed in self.run.seeds:
             arrays = [array for own in self.parameters(seed).values() for array in own.values()]
             if seed not in why and not all(np.isfinite(array).all() for array in arrays):

@@ -89,7 +89,7 @@ def create_run(folder: Path, settings: TrainingSettings, batches: list[list[int]
         "batches": batches,
         "versions": versions(),
         "machine": describe_machine(),
-        "outcomes": [{"seed": seed, "status": "running", "frame": 0, "reason": ""} for seed in seeds],
+        "outcomes": [_outcome(seed, 0) for seed in seeds],
     }
     write_run(folder, content)
     return open_run(folder)
@@ -138,21 +138,26 @@ def collect(run: Run, status: str, seconds: float) -> tuple[Run, Records]:
     checkpoints = [checkpoint for checkpoint in found.values() if checkpoint is not None]
     records = merge_records([Records.from_arrays(_part(own, "records.")) for own in checkpoints])
     write_records(run.folder, records)
+    content = run.content | {"status": status, "seconds": run.content.get("seconds", 0.0) + seconds}
     if len(checkpoints) == len(run.batches):
-        _write_networks(run, checkpoints)
-    outcomes = {outcome["seed"]: outcome for own in checkpoints for outcome in own.data["outcomes"]}
-    content = run.content | {
-        "status": status,
-        "outcomes": [
-            outcomes.get(seed, {"seed": seed, "status": "running", "frame": 0, "reason": ""}) for seed in run.seeds
-        ],
-        "seconds": run.content.get("seconds", 0.0) + seconds,
-    }
+        content["networks_sha256"] = _write_networks(run, checkpoints)
+    outcomes = {seed: _outcome(seed, 0) for seed in run.seeds}
+    for own in checkpoints:
+        for outcome in own.data["outcomes"]:
+            seed, going = outcome["seed"], outcome["status"] == "running"
+            outcomes[seed] = _outcome(seed, own.frame) if going else outcome
+    content["outcomes"] = list(outcomes.values())
     write_run(run.folder, content)
     return open_run(run.folder), records
 
 
-def _write_networks(run: Run, checkpoints: list[Checkpoint]) -> None:
+def _outcome(seed: int, frame: int) -> dict[str, Any]:
+    """Of a seed that is not at its end."""
+    return {"seed": seed, "status": "running", "frame": frame, "reason": ""}
+
+
+def _write_networks(run: Run, checkpoints: list[Checkpoint]) -> str:
+    """Write them, and return the file's sha256."""
     networks = {}
     for name in [f"{net}.{part}" for net in ("q", "policy") for part in ("matrix", "rest")]:
         parts = [
@@ -162,7 +167,9 @@ def _write_networks(run: Run, checkpoints: list[Checkpoint]) -> None:
         ]
         if parts:
             networks[name] = np.concatenate(parts)
-    write_atomic(run.folder / "networks.safetensors", lambda file: write_tensors(file, networks))
+    written: list[tuple[str, int]] = []
+    write_atomic(run.folder / "networks.safetensors", lambda file: written.append(write_tensors(file, networks)))
+    return written[0][0]
 
 
 def _part(checkpoint: Checkpoint, prefix: str) -> dict[str, Any]:
