@@ -16,7 +16,7 @@ DRIFT = "tests.deep_environments:Drift-v0"
 SMALL: dict[str, Any] = {"width": 16, "channels": 4, "batch": 8, "replay": 64, "frames": 100_000, "target_period": 7}
 
 
-def small(environment: str, behaviour: Any = "epsilon-ipe", **changes: Any) -> TrainingSettings:
+def small(environment: str, /, behaviour: Any = "epsilon-ipe", **changes: Any) -> TrainingSettings:
     """Settings of a network and a replay that are quick to check."""
     return paper_settings(environment, behaviour, **(SMALL | changes))
 
@@ -35,9 +35,15 @@ def advance(loop: Loop, frames: int) -> None:
             loop.advance()
 
 
-def networks_of(loop: Loop, name: str) -> list[Network]:
-    """One of the learner's networks (q, target, policy, q_moments.square, ...) in double precision, per seed."""
-    arrays = loop.checkpoint().arrays
+def networks_of(loop: Loop, name: str, arrays: dict[str, Any] | None = None) -> list[Network]:
+    """One of the learner's networks (q, target, policy, q_moments.square, ...) in double precision, per seed.
+
+    Args:
+        loop: the loop.
+        name: the network's.
+        arrays: those of a checkpoint. Default: of a new one.
+    """
+    arrays = loop.checkpoint().arrays if arrays is None else arrays
     prefix = f"state.{name}."
     parts = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
     layers = split(loop.program.architecture, parts)

@@ -234,7 +234,7 @@ def damage(folder: Path, how: str) -> None:
         ("shape", "q.matrix is float32 of shape (2, 8, 7), expected float32 of shape (2, 8, 8)"),
         ("type", "q.rest is float64 of shape"),
         ("policy", "policy.rest is missing, expected float32 of shape (2, 66)"),
-        ("flipped", "is damaged"),
+        ("flipped", "is not what run.json describes: it is damaged, or"),
     ],
 )
 def test_damaged_networks_are_refused(make: Make, tmp_path: Path, how: str, sentence: str) -> None:

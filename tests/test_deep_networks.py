@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -18,12 +19,13 @@ VECTORS = [Architecture((8,), 16, 16, 4), Architecture((1,), 5, 1, 2), Architect
 IMAGES = [Architecture((5, 6, 2), 12, 3, 4), Architecture((3, 3, 1), 4, 2, 2), Architecture((10, 10, 7), 24, 16, 6)]
 
 
+@lru_cache
 def parameters_of(net: Architecture, seeds: int) -> Any:
     return initial_parameters(net, [network_generator(seed) for seed in range(seeds)])
 
 
 def inputs_of(net: Architecture, seeds: int, batch: int) -> Any:
-    return jnp.asarray(np.random.default_rng(batch).normal(size=(seeds, batch, *net.inputs)).astype(np.float32))
+    return np.random.default_rng(batch).normal(size=(seeds, batch, *net.inputs)).astype(np.float32)
 
 
 def plain(net: Architecture, layers: Any, x: Any) -> Any:
@@ -46,19 +48,32 @@ def assert_near(found: Any, expected: Any, tolerance: float) -> None:
     np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=tolerance * max(abs(expected).max(), 1e-3))
 
 
+@partial(jax.jit, static_argnums=0)
+def ours(net: Architecture, parameters: Any, x: Any, error: Any) -> Any:
+    """Outputs and gradients of all seeds."""
+    outputs, seen = forward(net, parameters, features(net, x))
+    return outputs, split(net, backward(net, parameters, seen, error))
+
+
+@partial(jax.jit, static_argnums=0)
+def by_jax(net: Architecture, layers: Any, x: Any, error: Any) -> Any:
+    """Those of one seed."""
+    outputs, pullback = jax.vjp(lambda own: plain(net, own, x), layers)
+    return outputs, pullback(error)[0]
+
+
 @pytest.mark.parametrize("net", VECTORS + IMAGES)
 @pytest.mark.parametrize(("seeds", "batch"), [(1, 1), (3, 7)])
 def test_outputs_and_gradients_are_those_of_a_plain_network(net: Architecture, seeds: int, batch: int) -> None:
     parameters, x = parameters_of(net, seeds), inputs_of(net, seeds, batch)
-    outputs, seen = forward(net, parameters, features(net, x))
-    assert outputs.shape == (seeds, batch, net.actions)
-    error = jnp.asarray(np.random.default_rng(1).normal(size=outputs.shape).astype(np.float32))
-    found = split(net, backward(net, parameters, seen, error))
+    error = np.random.default_rng(1).normal(size=(seeds, batch, net.actions)).astype(np.float32)
+    outputs, found = ours(net, parameters, x, error)
+    assert outputs.shape == error.shape
+    layers = split(net, parameters)
     for seed in range(seeds):
-        own = [(w[seed], b[seed]) for w, b in split(net, parameters)]
-        expected, pullback = jax.vjp(lambda layers, x=x[seed]: plain(net, layers, x), own)
+        own = [(w[seed], b[seed]) for w, b in layers]
+        expected, wanted = by_jax(net, own, x[seed], error[seed])
         assert_near(outputs[seed], expected, 1e-5)
-        (wanted,) = pullback(error[seed])
         for (w, b), (w_wanted, b_wanted) in zip(found, wanted, strict=True):
             assert_near(w[seed], w_wanted, 1e-5)
             assert_near(b[seed], b_wanted, 1e-5)
@@ -66,14 +81,14 @@ def test_outputs_and_gradients_are_those_of_a_plain_network(net: Architecture, s
 
 @pytest.mark.parametrize("net", VECTORS + IMAGES)
 def test_the_oracle_of_the_other_tests_agrees(net: Architecture) -> None:
-    parameters, x = parameters_of(net, 2), inputs_of(net, 2, 5)
-    outputs, seen = forward(net, parameters, features(net, x))
-    found = split(net, backward(net, parameters, seen, outputs))
-    for seed in range(2):
+    parameters, x = parameters_of(net, 3), inputs_of(net, 3, 7)
+    error = np.random.default_rng(1).normal(size=(3, 7, net.actions)).astype(np.float32)
+    outputs, found = ours(net, parameters, x, error)
+    for seed in range(3):
         network = [np.asarray(a[seed], np.float64) for layer in split(net, parameters) for a in layer]
         expected, hidden = deep_oracle.forward(network, np.asarray(x[seed], np.float64))
         assert_near(outputs[seed], expected, 1e-5)
-        wanted = deep_oracle.gradient(network, np.asarray(x[seed], np.float64), hidden, expected)
+        wanted = deep_oracle.gradient(network, np.asarray(x[seed], np.float64), hidden, error[seed])
         for array, w in zip([a[seed] for layer in found for a in layer], wanted, strict=True):
             assert_near(array, w, 1e-5)
 
@@ -127,5 +142,5 @@ def test_bfloat16_rounds_the_factors_of_products_alone() -> None:
     gradient_rounded = backward(rough, parameters, seen_rounded, rounded)
     for a, b in [(exact, rounded), *((gradient[name], gradient_rounded[name]) for name in gradient)]:
         assert b.dtype == jnp.float32
-        assert not np.array_equal(a, b)
-        assert_near(b, a, 0.05)
+        # Eight bits; and where a ReLU's input is next to 0 it may open or close.
+        assert 0 < np.linalg.norm(a - b) < 0.05 * np.linalg.norm(a)

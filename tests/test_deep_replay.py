@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -154,6 +154,7 @@ def test_the_largest_number_below_one_draws_the_newest_transition() -> None:
 # ---- how observations are stored
 
 
+@settings(max_examples=25)  # a new shape is a new program
 @given(
     hnp.arrays(
         np.uint8,

@@ -1,4 +1,4 @@
-"""The command line: `ipe solve | zoo | draw | polytope`. `docs/command-line.md` shows it."""
+"""The command line: `ipe solve | zoo | draw | polytope | reproduce | train | evaluate | watch | curves`."""
 
 from ipe.cli.program import main
 

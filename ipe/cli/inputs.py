@@ -54,14 +54,14 @@ def _from_zoo(name: str, text: str | None) -> FiniteMDP:
     from ipe import zoo
 
     try:
-        return zoo.make(name, **({} if text is None else _parameters(text)))
+        return zoo.make(name, **({} if text is None else key_values(text)))
     except InputError as error:
         raise error if str(error).startswith(name) else InputError(f"{name}: {error}") from None
     except (ValueError, OverflowError) as error:  # numpy: a size that no array can have
         raise InputError(f"{name}:{text}: {error}") from None
 
 
-def _parameters(text: str) -> dict[str, Any]:
+def key_values(text: str) -> dict[str, Any]:
     """`key=value,key=value` as keywords."""
     parameters: dict[str, Any] = {}
     for part in text.split(","):

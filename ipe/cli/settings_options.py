@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from tyro.conf import arg
 
-from ipe.cli.inputs import _parameters as key_values
+from ipe.cli.inputs import key_values
 from ipe.cli.parsing import Flag, Number, Text, WholeNumber, choice
 from ipe.errors import InputError
 

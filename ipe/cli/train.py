@@ -83,7 +83,7 @@ def run(arguments: Arguments) -> int:
             display.close()
         if result is not None:
             return _report(result)
-        _say(_interrupted(folder, arguments.resume is None, before, display))
+        _say(_interrupted(folder, arguments.resume is None, before))
         return 128 + (heard() or signal.SIGINT)
 
 
@@ -154,22 +154,21 @@ def _described(folder: Path) -> Any:
     return read_run(folder) if (folder / "run.json").exists() else None
 
 
-def _interrupted(folder: Path, new: bool, before: Any, display: Display) -> str:
+def _interrupted(folder: Path, new: bool, before: Any) -> str:
     """Where the run stands, and how to go on.
 
     Args:
         folder: of the run.
         new: whether it was to be a new one.
         before: its description before training.
-        display: knows the frames.
     """
     now = _described(folder)
     if new and now == before:
         return "interrupted before training began"
     if now == before or now["status"] == "running":  # a second Ctrl-C: nothing was collected
         return f"interrupted at once; go on from the last checkpoint with: {_again(folder)}"
-    frames = [progress.frame for progress in display.latest.values()] or [0]
-    at = f"frame {frames[0]}" if len(set(frames)) == 1 else f"frames {min(frames)} to {max(frames)}"
+    frames = {outcome["frame"] for outcome in now["outcomes"] if outcome["status"] not in ("failed", "diverged")} or {0}
+    at = f"frame {min(frames)}" if len(frames) == 1 else f"frames {min(frames)} to {max(frames)}"
     return f"stopped at {at}; go on with: {_again(folder)}"
 
 

@@ -155,8 +155,11 @@ def _row(own: SeedProgress, progress: Progress, speed: float | None) -> list[str
 
 
 def _end(latest: Mapping[int, Progress], left: float | None) -> str:
-    memory = max(progress.memory for progress in latest.values())
-    return f"{_time(left)}; {memory / 1e6:.0f} MB per seed"
+    return f"{_time(left)}; {_memory(max(progress.memory for progress in latest.values()))}"
+
+
+def _memory(per_seed: int) -> str:
+    return f"{per_seed / 1e6:.{0 if per_seed >= 1e7 else 1}f} MB per seed"
 
 
 def _time(left: float | None) -> str:
@@ -171,7 +174,7 @@ def batch_line(progress: Progress, seeds: Sequence[int], speed: float | None, le
     names = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     rate = "" if speed is None or progress.frame >= progress.frames else f", {speed:.0f} frames/s"
     share = f"frame {progress.frame} of {progress.frames}, return of the last 20 episodes {mean}"
-    return f"{names}: {share}{rate}, {progress.memory / 1e6:.0f} MB per seed{stopped}; {_time(left)}"
+    return f"{names}: {share}{rate}, {_memory(progress.memory)}{stopped}; {_time(left)}"
 
 
 def seconds_left(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipe.cli.settings_options import options_of, paths, read_key_values
-from ipe.deep.settings import TrainingSettings, paper_settings, read_settings
+from ipe.deep.settings import TrainingSettings, paper_settings
 from ipe.errors import InputError
 
 _POLICY = ("epsilon-ipe", "ipe")
@@ -71,11 +71,10 @@ def settings_from(environment: str, given: dict[str, Any]) -> TrainingSettings:
         if behaviour not in behaviours:
             others = " and ".join(behaviours)
             raise InputError(f"{option_of(path)} has no effect with the behaviour {behaviour}; it is for {others}")
-    own = values.pop("environment", {})
+    own = values.get("environment", {})
     if "options" in own:
-        own = {**own, "options": read_key_values(own["options"], "--environment.options")}
+        values["environment"] = {**own, "options": read_key_values(own["options"], "--environment.options")}
     settings = paper_settings(environment, behaviour, **values)
-    settings = read_settings({**settings.model_dump(), "environment": {**settings.environment.model_dump(), **own}})
     if "momentum" in values.get("optimiser", {}) and settings.optimiser.kind == "rmsprop":
         raise InputError("--optimiser.momentum has no effect with rmsprop; it is for --optimiser.kind adam")
     if "channels" in values and not _shows_images(settings):

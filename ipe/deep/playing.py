@@ -104,7 +104,10 @@ def _networks(run: Run, net: Architecture) -> dict[str, dict[str, NDArray[np.flo
     try:
         expected = run.content.get("networks_sha256")
         if expected is not None and hash_file(path) != expected:
-            raise InputError(f"{path} is damaged: it is not what the training wrote")
+            raise InputError(
+                f"{path} is not what run.json describes: it is damaged, or training was killed as it wrote it "
+                f"(`ipe train --resume {run.folder}` writes it anew)"
+            )
         found = load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         if isinstance(error, InputError):

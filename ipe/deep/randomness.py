@@ -51,6 +51,8 @@ class FrameDraws:
                 # The last word of the counter: a block has 2^192 numbers before it runs into the next one's.
                 bits = np.random.Philox(key=key, counter=np.array([0, 0, 0, block], np.uint64))
                 numbers[:, i] = np.random.Generator(bits).random((BLOCK, self._batch + 1))
+            # In single precision, which the program reads the actions' in, a number next to 1 would be 1.
+            numbers[:, :, 0] = np.floor(numbers[:, :, 0] * 2.0**24) / 2.0**24
             # The frame before may still need its own.
             self._blocks = {kept: self._blocks[kept] for kept in self._blocks if kept == block - 1} | {block: numbers}
         return self._blocks[block]

@@ -149,7 +149,7 @@ _LUNAR_LANDER = {"frames": 500_000, "target_period": 500, "value_step_size": 1e-
 _MINATAR = {"frames": 2_000_000, "target_period": 100, "value_step_size": 1e-5, "policy_step_size": 1e-3, "width": 128}
 
 
-def paper_settings(environment: str, behaviour: BehaviourName = "epsilon-ipe", **changes: Any) -> TrainingSettings:
+def paper_settings(environment: str, /, behaviour: BehaviourName = "epsilon-ipe", **changes: Any) -> TrainingSettings:
     """The appendix's bold values for LunarLander and Freeway; LunarLander's for other environments.
 
     MinAtar's other games get Freeway's. The paper's frame limit of 5000 is LunarLander's alone.

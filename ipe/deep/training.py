@@ -209,7 +209,8 @@ class _Elsewhere(_Trainer):
                 with contextlib.suppress(queue.Empty):
                     self._hear(*heard.get(timeout=0.2), running, states)
         finally:
-            _end(list(running.values()))  # something went wrong here: nothing is to go on unwatched
+            # Something went wrong here, or Ctrl-C came twice: nothing is to go on unwatched.
+            _end(list(running.values()), patience=0.0 if self.stop.urgent else 60.0)
         every = [states.get(batch, "stopped") for batch in range(len(self.own.batches))]
         status = "failed" if "failed" in every else "done" if set(every) == {"done"} else "stopped"
         return status, self.notes
@@ -224,6 +225,7 @@ class _Elsewhere(_Trainer):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=variables,
+            process_group=0,  # Ctrl-C is for this process to hear
         )
 
         def listen() -> None:
@@ -263,14 +265,14 @@ class _Elsewhere(_Trainer):
             states[batch] = next(iter(message))
 
 
-def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Have them save what they have and end; those that do not within a minute are killed."""
+def _end(processes: list[subprocess.Popen[bytes]], patience: float) -> None:
+    """Have them save what they have and end; those that do not within so many seconds are killed."""
     for process in processes:
         process.terminate()
     try:
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(60.0)
+                process.wait(patience)
     finally:
         for process in processes:
             process.kill()  # does nothing to one that has ended
@@ -281,6 +283,8 @@ class _Stop(threading.Event):
     """A wish to stop, and the signal that it came by, if it did."""
 
     signal: int | None = None
+    urgent = False
+    """Whether Ctrl-C came a second time."""
 
 
 @contextlib.contextmanager
@@ -292,9 +296,10 @@ def _stopping() -> Iterator[_Stop]:
         return
 
     def hear(number: int, _: Any) -> None:
-        if stop.signal is not None:
+        if stop.signal is not None and number == signal.SIGINT:
+            stop.urgent = True
             raise KeyboardInterrupt
-        stop.signal = number
+        stop.signal = stop.signal or number  # `timeout` sends SIGTERM twice
         stop.set()
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
