@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 CONTINUES, TERMINATED, TRUNCATED = 0, 1, 2
 """How a step ended."""
 
+_STEP = np.array([0, 1, 1], np.int64)
+
 
 class Format(NamedTuple):
     """How observations are stored."""
@@ -73,6 +75,7 @@ class Slots:
         self.places = np.zeros((capacity, seeds), np.int64)
         """Of the last `capacity` transitions: where each starts, counted like `head`."""
         self._seeds = np.arange(seeds)
+        self._even = True  # no seed has truncated an episode yet
 
     def push(self, truncated: NDArray[np.bool_], out: NDArray[np.int32]) -> None:
         """Make room for one more step of each seed.
@@ -83,17 +86,23 @@ class Slots:
                 reward and end; of the observation that it led to; of the one to act on next, the same or the next
                 episode's first.
         """
-        start = self.head
-        self.places[self.count % self.capacity] = start
+        self.places[self.count % self.capacity] = self.head
         self.count += 1
-        self.head = start + 1 + truncated
-        np.remainder(start, self.size, out=out[:, 0], casting="unsafe")
-        np.remainder(start + 1, self.size, out=out[:, 1], casting="unsafe")
-        np.remainder(self.head, self.size, out=out[:, 2], casting="unsafe")
-        if self.count > self.capacity:
-            np.maximum(self.oldest, self.count - self.capacity, out=self.oldest)
-        while (lapped := self.places[self.oldest % self.capacity, self._seeds] <= self.head - self.size).any():
-            self.oldest += lapped
+        places = self.head[:, None] + _STEP
+        if truncated.any():
+            places[:, 2] += truncated
+            self._even = False
+        if self.count > self.capacity or not self._even:
+            self.oldest = self._oldest(places[:, 2])
+        self.head = places[:, 2]
+        np.remainder(places, self.size, out=out, casting="unsafe")
+
+    def _oldest(self, head: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The oldest transitions that are kept: neither too many nor, where many were truncated, written over."""
+        oldest = np.maximum(self.oldest, self.count - self.capacity)
+        while (lapped := self.places[oldest % self.capacity, self._seeds] <= head - self.size).any():
+            oldest += lapped
+        return oldest
 
     def sample(self, draws: NDArray[np.float64], out: NDArray[np.int32]) -> None:
         """Slots of transitions drawn uniformly with replacement.
@@ -116,6 +125,7 @@ class Slots:
         """The books of a checkpoint."""
         self.count = int(arrays["count"])
         self.head, self.oldest, self.places = (np.array(arrays[name]) for name in ("head", "oldest", "places"))
+        self._even = bool((self.head == self.count).all())
 
 
 def empty(seeds: int, slots: int, form: Format) -> dict[str, NDArray[Any]]:
