@@ -22,6 +22,7 @@ SINGLE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "NPROC": "1",  # of XLA's own pool
     "JAX_PLATFORMS": "cpu",
 }
 """What holds NumPy, torch and XLA to one thread, if set before they are imported."""

@@ -13,7 +13,7 @@ from scipy import stats
 
 from ipe import behaviours as be
 from ipe import entropy as en
-from ipe.behaviours.sampling import _locate
+from ipe.behaviours.sampling import sample_at
 from ipe.errors import InputError
 
 Q = np.array([[1.0, 3.0, 2.0], [4.0, 4.0, 0.0], [-1.0, -1.0, -1.0]])
@@ -180,7 +180,7 @@ def test_an_impossible_action_is_never_drawn_however_the_sum_rounds() -> None:
     assert ((np.diff(cumulated) > 0) & (pi[:, 1:] == 0)).any()
     for row, draws_at in zip(pi, cumulated / cumulated.max(-1, keepdims=True), strict=True):
         at = np.minimum(draws_at, np.float32(1 - 2**-23))
-        chosen = np.asarray(_locate(jnp.broadcast_to(row, (999, 999)), jnp.asarray(at)))
+        chosen = np.asarray(sample_at(jnp.broadcast_to(row, (999, 999)), jnp.asarray(at)))
         assert (chosen >= 0).all()
         assert (row[chosen] > 0).all()
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
-_THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# XLA's own pool has as many threads as NPROC says, whatever its flags say; some of its products run there.
+_THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
 
 
 def training_environment(variables: Mapping[str, str]) -> dict[str, str]:

@@ -41,7 +41,7 @@ class Outcome:
     status: str = "running"
     """running, done, failed (its environment) or diverged."""
     frame: int = 0
-    """The frames that count: all, or those before the one that failed."""
+    """Its last one; or the one that went wrong, counted from 1, with which its records end (0: the first reset)."""
     reason: str = ""
 
 
@@ -122,10 +122,10 @@ class Loop:
     def checkpoint(self) -> Checkpoint:
         """Everything that it takes to go on, to the byte."""
         arrays = {f"state.{name}": np.asarray(leaf) for name, leaf in _named(self._state)}
-        arrays |= {f"slots.{name}": array for name, array in self.slots.arrays().items()}
+        arrays |= {f"slots.{name}": array.copy() for name, array in self.slots.arrays().items()}
         arrays |= {f"records.{name}": array for name, array in self.records.arrays().items()}
         arrays |= {"actions": np.asarray(self._actions), "current": self._inputs.current.copy()}
-        arrays |= {"returns": self._returns, "lengths": self._lengths}
+        arrays |= {"returns": self._returns.copy(), "lengths": self._lengths.copy()}
         episodes = []
         for i, environment in enumerate(self.environments):
             state = environment.state()
@@ -190,7 +190,10 @@ class Loop:
             if self.frame < self.frames:
                 self.outcomes[i].status = "running"
             state = {"episode": data["episodes"][i], "actions": arrays[f"environment.{i}.actions"]}
-            observation = self.form.pack(environment.restore(state)[None])[0]
+            try:
+                observation = self.form.pack(environment.restore(state)[None])[0]
+            except EnvironmentFailure as failure:
+                raise InputError(f"seed {self.seeds[i]}: {failure}") from None
             if not np.array_equal(observation, self._inputs.current[i]):
                 raise InputError(
                     f"seed {self.seeds[i]}: the environment, started from the same seed and given the same actions, "
@@ -203,6 +206,9 @@ class Loop:
             if self.outcomes[i].status != "running":
                 continue
             action = int(actions[i])
+            if action < 0:  # no action has a probability
+                self._diverge(i, np.asarray(self._state["counts"])[i])
+                continue
             try:
                 observation, reward, terminated, truncated = environment.step(action)
                 inputs.put(inputs.arrived, i, observation)
@@ -232,8 +238,7 @@ class Loop:
                 continue
             seen = dict(zip(COUNTS, counts[i].tolist(), strict=True))
             if seen["sound"] < seen["updates"]:
-                wrong = self._timetable.frame_of_update(i, self.frame, int(seen["updates"] - seen["sound"]))
-                self._stop(i, "diverged", wrong, "the temporal-difference errors are not finite")
+                self._diverge(i, counts[i])
                 continue
             of_frames = {name: seen[name] / seen["frames"] for name in ("epsilon", "entropy")}
             updates = seen["updates"] or np.nan
@@ -247,6 +252,15 @@ class Loop:
         if self.program.behaviour in ("ipe", "boltzmann"):
             without.append("epsilon")
         return values | dict.fromkeys(without, np.nan)
+
+    def _diverge(self, i: int, counts: np.ndarray[Any, Any]) -> None:
+        """Stop a seed at its first update of errors that are not finite; if there was none, at its next action."""
+        seen = dict(zip(COUNTS, counts.tolist(), strict=True))
+        if back := int(seen["updates"] - seen["sound"]):
+            wrong = self._timetable.frame_of_update(i, self.frame, back)
+            self._stop(i, "diverged", wrong, "the temporal-difference errors are not finite")
+        else:
+            self._stop(i, "diverged", self.frame + 1, "the action values are not finite")
 
     def _stop(self, i: int, status: str, frame: int, reason: str) -> None:
         self.outcomes[i] = Outcome(self.seeds[i], status, frame, reason)
