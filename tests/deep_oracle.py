@@ -80,7 +80,8 @@ def matched_epsilon(pi: Array) -> float:
 
 def epsilon_greedy(q: Array, epsilon: float) -> Array:
     best = (q == q.max()).astype(np.float64)
-    return (1 - epsilon) * best / best.sum() + epsilon / len(q)
+    found: Array = (1 - epsilon) * best / best.sum() + epsilon / len(q)
+    return found
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ class Oracle:
         own = self.settings.epsilon
         t = max(self.frame - self.settings.warm_up, 0)
         if own.kind == "exponential":
-            return max(own.final, own.initial * (own.final / own.initial) ** (t / own.steps))
+            return float(max(own.final, own.initial * (own.final / own.initial) ** (t / own.steps)))
         return max(own.final, own.initial - (own.initial - own.final) * t / own.steps)
 
     def _optimiser(self, network: Network, step_size: float) -> Optimiser:

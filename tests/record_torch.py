@@ -40,7 +40,8 @@ def gradient(t: int) -> NDArray[np.float32]:
     """Of step t = 0, 1, ...: fractions between -1 and 1 of the powers, which change places halfway."""
     fractions = np.array([((t * 7919 + i * 104729 + 77) % 1009 - 504) / 504 for i in range(len(POWERS))])
     powers = POWERS if t < STEPS // 2 else POWERS[::-1]
-    return (fractions * np.array(powers)).astype(np.float32)
+    found: NDArray[np.float32] = (fractions * np.array(powers)).astype(np.float32)
+    return found
 
 
 def torch_steps(torch: Any, kind: str, case: dict[str, float]) -> list[list[float]]:

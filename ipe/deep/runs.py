@@ -108,10 +108,10 @@ def open_run(folder: Path) -> Run:
         settings = read_settings(content["settings"])
         seeds = [int(seed) for seed in content["seeds"]]
         batches = [[int(seed) for seed in batch] for batch in content["batches"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{folder / 'run.json'}: {error!r} is missing or wrong") from None
     except InputError as error:
         raise InputError(f"{folder / 'run.json'}: settings.{error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{folder / 'run.json'}: {error!r} is missing or wrong") from None
     if sorted(seeds) != sorted(seed for batch in batches for seed in batch):
         raise InputError(f"{folder / 'run.json'}: the batches do not hold the seeds")
     return Run(folder, settings, seeds, batches, content)

@@ -99,7 +99,8 @@ def train(
     most = batch_seeds or min(limit, seeds_per_batch(settings, image))
     count = _processes(processes)
     run = create_run(folder, settings, split_seeds(chosen, most, max(count, 1)))
-    return _train(run, count, checkpoint_seconds, tensorboard, callback)
+    with _locked(run.folder):
+        return _train(run, count, checkpoint_seconds, tensorboard, callback)
 
 
 def resume(
@@ -119,10 +120,13 @@ def resume(
         processes, checkpoint_seconds, tensorboard, callback: as in `train`.
     """
     _check_number("checkpoint_seconds", checkpoint_seconds, 0.0)
-    run = open_run(Path(folder))
-    if frames is not None:
-        run = extended(run, frames)
-    return _train(run, _processes(processes), checkpoint_seconds, tensorboard, callback)
+    count = _processes(processes)
+    open_run(Path(folder))  # refused before anything is locked
+    with _locked(Path(folder)):
+        run = open_run(Path(folder))
+        if frames is not None:
+            run = extended(run, frames)
+        return _train(run, count, checkpoint_seconds, tensorboard, callback)
 
 
 def default_folder(settings: TrainingSettings) -> Path:
@@ -135,7 +139,7 @@ def _train(
     run: Run, processes: int, checkpoint_seconds: float, tensorboard: bool, callback: Callback | None
 ) -> TrainingResult:
     begin = time.monotonic()
-    with _locked(run.folder), _stopping() as stop:
+    with _stopping() as stop:
         here = _Here if processes == 0 else _Elsewhere
         status, notes = here(run, processes, checkpoint_seconds, tensorboard, callback, stop).run()
         run, records = collect(run, status, time.monotonic() - begin)
