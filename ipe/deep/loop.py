@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ipe.deep.checkpoints import Checkpoint
-from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
+from ipe.deep.environments import Environment, EnvironmentFailure, EnvironmentSpec, make_environment
 from ipe.deep.learner import COUNTS, HYPER, Frame, Program, advance, compiled_start, copy_targets
 from ipe.deep.networks import Architecture, initial_parameters
 from ipe.deep.optimisers import initial_moments
@@ -299,12 +299,18 @@ class _Inputs:
         return Frame(self.whole, self.real, self.arrived, self.current)
 
 
+def check_spec(spec: EnvironmentSpec) -> None:
+    """That there is a network for these observations."""
+    if spec.image and min(spec.observation_shape[:2]) < 3:
+        height, width = spec.observation_shape[:2]
+        raise InputError(f"{spec.id}: an image must be at least 3 by 3 for the convolution, found {height} by {width}")
+
+
 def _shapes(settings: Sequence[TrainingSettings], environments: Sequence[Environment]) -> tuple[Format, Program, int]:
     own, spec = settings[0], environments[0].spec
+    check_spec(spec)
     form = Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale)
     net = Architecture(spec.observation_shape, own.width, own.channels, spec.actions, own.precision)
-    if net.image and min(spec.observation_shape[:2]) < 3:
-        raise InputError(f"an image must be at least 3 by 3 for the convolution, found {spec.observation_shape[:2]}")
     if net.image and len(settings) > 1:
         raise InputError(f"images are trained one seed at a time, found {len(settings)}")
     program = Program(

@@ -21,7 +21,7 @@ import pyarrow as pa
 from ipe.deep.batches import Progress, train_batch
 from ipe.deep.compilation import training_environment
 from ipe.deep.environments import make_environment
-from ipe.deep.loop import Outcome
+from ipe.deep.loop import Outcome, check_spec
 from ipe.deep.runs import Run, collect, create_run, extended, most_seeds, open_run, seeds_per_batch, split_seeds
 from ipe.deep.settings import TrainingSettings, paper_settings
 from ipe.errors import InputError
@@ -92,8 +92,10 @@ def train(
     folder = Path(out) if out is not None else default_folder(settings)
     _check_number("checkpoint_seconds", checkpoint_seconds, 0.0)
     environment = make_environment(settings.environment, chosen[0])  # refused here, not in a process
-    image, limit = environment.spec.image, most_seeds(settings, environment.spec.image, environment.spec.actions)
+    spec = environment.spec
     environment.close()
+    check_spec(spec)
+    image, limit = spec.image, most_seeds(settings, spec.image, spec.actions)
     if batch_seeds is not None and not 1 <= batch_seeds <= limit:
         raise InputError(f"batch_seeds must lie between 1 and {limit}, found {batch_seeds}")
     most = batch_seeds or min(limit, seeds_per_batch(settings, image))
@@ -234,8 +236,9 @@ class _Elsewhere(_Trainer):
 
         def listen() -> None:
             assert process.stdout is not None
-            for line in process.stdout:
-                heard.put((batch, line.decode()))
+            with contextlib.suppress(ValueError, OSError):  # closed, since nobody wants to hear any more
+                for line in process.stdout:
+                    heard.put((batch, line.decode()))
             heard.put((batch, None))
 
         threading.Thread(target=listen, daemon=True).start()
@@ -247,10 +250,7 @@ class _Elsewhere(_Trainer):
         if line is None:
             process = running.pop(batch)
             code = process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
-            if process.stdout is not None:
-                process.stdout.close()
+            _close(process)
             if batch not in states and self.stop.is_set() and code == -signal.SIGTERM:
                 states[batch] = "stopped"  # before it could hear: there was nothing to save
             elif batch not in states:
@@ -281,6 +281,14 @@ def _end(processes: list[subprocess.Popen[bytes]], patience: float) -> None:
         for process in processes:
             process.kill()  # does nothing to one that has ended
             process.wait()
+            _close(process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipes of a process that has ended."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 class _Stop(threading.Event):
