@@ -16,6 +16,7 @@ pytest.importorskip("gymnasium")
 from ipe.deep import learner
 from ipe.deep.loop import Loop
 from ipe.deep.settings import TrainingSettings, paper_settings
+from ipe.updates import paper_gradient
 from tests.environment_helpers import OWN
 
 CARTPOLE: dict[str, Any] = {
@@ -78,7 +79,7 @@ def no_end(patch: pytest.MonkeyPatch) -> None:
 
 def wrong_way(patch: pytest.MonkeyPatch) -> None:
     """The policy network climbs its error."""
-    gradient = learner.paper_gradient
+    gradient = paper_gradient
 
     def negated(*arguments: Any, **others: Any) -> Any:
         found = gradient(*arguments, **others)

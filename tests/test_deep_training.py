@@ -192,7 +192,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a negative seed": ({"seeds": [0, -1]}, r"seeds\[1\] = -1"),
     "a seed too large": ({"seeds": [2**63]}, r"seeds\[0\]"),
     "no seeds per batch": ({"batch_seeds": 0}, "batch_seeds must lie between 1 and"),
-    "several images per batch": ({"settings": small(OWN + "Catch-v0"), "batch_seeds": 2}, "batch_seeds must lie between 1 and 1, found 2"),
+    "several images per batch": (
+        {"settings": small(OWN + "Catch-v0"), "batch_seeds": 2}, "batch_seeds must lie between 1 and 1, found 2"),
     "less than no processes": ({"processes": -1}, "processes must be 0 or more"),
     "no time": ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds"),
     "less than no time": ({"checkpoint_seconds": -1.0}, "checkpoint_seconds"),
