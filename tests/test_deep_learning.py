@@ -15,6 +15,7 @@ pytest.importorskip("gymnasium")
 
 from ipe.deep import learner
 from ipe.deep.loop import Loop
+from ipe.deep.networks import backward
 from ipe.deep.settings import TrainingSettings, paper_settings
 from ipe.updates import paper_gradient
 from tests.environment_helpers import OWN
@@ -63,7 +64,6 @@ def test_it_learns(environment: str, behaviour: str) -> None:
 
 def uphill(patch: pytest.MonkeyPatch) -> None:
     """The Q-network climbs its error: the sign of the temporal-difference error is wrong."""
-    backward = learner.backward
     patch.setattr(learner, "backward", lambda net, q, seen, error: backward(net, q, seen, -error))
 
 
