@@ -26,19 +26,27 @@ ADAM = {"kind": "adam", "decay": 0.999}
 
 CASES: dict[str, dict[str, Any]] = {
     "the paper's": {},
-    "absolute, entropy bonus, online delta": {
-        "policy_update": "absolute", "entropy_bonus": 0.05, "delta_q": "online"},
-    "entropy bonus, clipping": {"entropy_bonus": 0.05, "optimiser": {"clip": 0.3}},
-    "double, huber, online delta": {"double_q": True, "huber": 0.5, "delta_q": "online"},
-    "three steps, warm-up, every second frame": {"n_step": 3, "warm_up": 21, "update_every": 2},
-    "ipe, adam, five steps, double": {"behaviour": "ipe", "optimiser": ADAM, "n_step": 5, "double_q": True},
-    "epsilon-greedy": {"behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}},
-    "epsilon-greedy, exponential, warm-up, every third frame": {
+    "absolute, entropy bonus, online delta, clipping": {
+        "policy_update": "absolute", "entropy_bonus": 0.05, "delta_q": "online", "optimiser": {"clip": 0.3}},
+    "three steps, double, huber, warm-up, every second frame": {
+        "n_step": 3, "double_q": True, "huber": 0.5, "warm_up": 21, "update_every": 2},
+    "epsilon-greedy, no target network, replay of 5": {
+        "behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}, "target_period": 1, "replay": 5},
+    "epsilon-greedy, exponential, warm-up, every third frame, adam": {
         "behaviour": "epsilon-greedy", "epsilon": {"final": 0.05, "initial": 0.9, "steps": 90, "kind": "exponential"},
         "warm_up": 10, "update_every": 3, "huber": 1.0, "optimiser": {**ADAM, "clip": 0.2}},
     "boltzmann, two steps": {"behaviour": "boltzmann", "temperature": 0.3, "n_step": 2},
+}  # fmt: skip
+MORE: dict[str, dict[str, Any]] = {
+    "entropy bonus, clipping": {"entropy_bonus": 0.05, "optimiser": {"clip": 0.3}},
+    "double, huber, online delta": {"double_q": True, "huber": 0.5, "delta_q": "online"},
+    "five steps, online delta": {"n_step": 5, "delta_q": "online"},
+    "ipe, adam, five steps, double": {"behaviour": "ipe", "optimiser": ADAM, "n_step": 5, "double_q": True},
+    "epsilon-greedy": {"behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}},
     "no target network, replay of 5": {"target_period": 1, "replay": 5},
 }  # fmt: skip
+CHECKED = [*CASES.values(), *(pytest.param(case, marks=pytest.mark.slow) for case in MORE.values())]
+NAMES = [*CASES, *MORE]
 
 
 def settings_of(case: dict[str, Any], **changes: Any) -> TrainingSettings:
@@ -98,9 +106,9 @@ def compare(loop: Loop, oracles: list[Oracle], tolerance: float) -> None:
 
 
 @pytest.mark.usefixtures("every_frame")
-@pytest.mark.parametrize("name", CASES)
-def test_every_frame_is_the_specifications(name: str) -> None:
-    loop = Loop(mixed(CASES[name]), [0, 1, 2])
+@pytest.mark.parametrize("case", CHECKED, ids=NAMES)
+def test_every_frame_is_the_specifications(case: dict[str, Any]) -> None:
+    loop = Loop(mixed(case), [0, 1, 2])
     oracles = oracles_of(loop)
     for frame in range(1, 81):
         loop.advance()
@@ -118,9 +126,9 @@ def test_every_frame_is_the_specifications(name: str) -> None:
 
 
 @pytest.mark.usefixtures("every_frame")
-@pytest.mark.parametrize("name", CASES)
-def test_200_frames_in_a_row_are_the_specifications(name: str) -> None:
-    loop = Loop(mixed(CASES[name]), [0, 1, 2])
+@pytest.mark.parametrize("case", CHECKED, ids=NAMES)
+def test_200_frames_in_a_row_are_the_specifications(case: dict[str, Any]) -> None:
+    loop = Loop(mixed(case), [0, 1, 2])
     oracles = oracles_of(loop)
     start = networks_of(loop, "q")
     for _ in range(200):
@@ -153,7 +161,7 @@ def test_every_frame_of_an_image_is_the_specifications() -> None:
 
 @pytest.mark.usefixtures("every_frame")
 def test_the_recorded_epsilon_is_matched_to_the_entropy_of_the_policy() -> None:
-    """By the same function in NumPy, on the logits of the same network; with the first of `CASES` compiled already."""
+    """By the same function in NumPy, on the logits of the same network."""
     loop = Loop(mixed(CASES["the paper's"]), [0, 1, 2])
     oracles = oracles_of(loop)
     for _ in range(60):
@@ -179,6 +187,7 @@ def test_a_truncation_bootstraps_from_its_last_observation_and_a_termination_fro
         np.testing.assert_allclose(q, value, atol=0.05)
 
 
+@pytest.mark.slow
 def test_bfloat16_takes_nearly_the_same_first_steps() -> None:
     exact, rough = (Loop([settings_of({}, precision=precision)] * 2, [0, 1]) for precision in ("float32", "bfloat16"))
     for _ in range(5):
@@ -193,7 +202,7 @@ def test_an_actions_number_next_to_one_is_the_last_action_that_can_be(monkeypatc
         return np.full(2, np.float64(np.nextafter(np.float32(1), np.float32(0))))
 
     monkeypatch.setattr("ipe.deep.randomness.FrameDraws.action", ones)
-    loop = Loop([settings_of(CASES["epsilon-greedy"])] * 2, [0, 1])
+    loop = Loop([settings_of({"behaviour": "epsilon-greedy"})] * 2, [0, 1])
     for _ in range(20):
         assert np.asarray(loop.checkpoint().arrays["actions"])[:2].tolist() == [3, 3]
         loop.advance()

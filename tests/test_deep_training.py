@@ -359,7 +359,7 @@ def kill_at_random(folder: Path, settings: TrainingSettings, arguments: dict[str
 
 
 KILLED = [
-    pytest.param(DRIFT, {"seeds": 3, "batch_seeds": 2}, {"frames": 8_000}, 2, id="Drift"),
+    pytest.param(DRIFT, {"seeds": 2}, {"frames": 8_000}, 2, id="Drift"),
     pytest.param(
         "LunarLander-v3", {"seeds": 3, "batch_seeds": 2}, {"frames": 12_000, "width": 64, "replay": 5000}, 5,
         id="LunarLander", marks=[needs_box2d, pytest.mark.slow]),
