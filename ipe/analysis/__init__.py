@@ -36,6 +36,7 @@ from ipe.analysis.sensitivity import (
     sensitivity_curves,
     varied,
 )
+from ipe.analysis.shape import largest_fall, mean_curve_interval, relative_fall, rise
 from ipe.analysis.statistics import (
     ToleranceInterval,
     interquartile_mean,
@@ -68,12 +69,16 @@ __all__ = [
     "frame_grid",
     "hyperparameter_sensitivity",
     "interquartile_mean",
+    "largest_fall",
     "mean_and_standard_error",
+    "mean_curve_interval",
     "normalised_scores",
     "one_at_a_time_curve",
     "performance_profile",
     "probability_of_improvement",
     "recorded_curves",
+    "relative_fall",
+    "rise",
     "runs_for_tolerance",
     "score_failed",
     "select_best",

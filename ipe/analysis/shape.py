@@ -1,0 +1,111 @@
+r"""The shape of a mean learning curve: how far it falls, and how sure that is.
+
+A mean over runs is the curve that papers show and describe ("relatively monotonic", "a dip"). Its shape is no mean of
+the runs' own shapes: single runs rise and fall at different frames. So runs are resampled, and the shape is taken of
+each resample's mean curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ipe.analysis.bootstrap import Interval, Seed, check_generator, interval_of, resample_counts
+from ipe.analysis.columns import check_count, check_share
+from ipe.analysis.curves import check_curves
+from ipe.errors import InputError
+from ipe.mdp import Array, numeric
+
+RESAMPLES = 2_000
+
+
+def largest_fall(curve: ArrayLike) -> Array:
+    r"""The largest fall of a curve below where it has been before,
+
+    .. math:: \max_{t} \left( \max_{s \le t} c(s) - c(t) \right) ,
+
+    0 for one that never falls. Grid points that are not defined (NaN) are passed over.
+
+    Args:
+        curve: the grid is the last axis.
+
+    Example:
+        >>> largest_fall([1.0, 4.0, 2.0, 6.0, 5.5])
+        array(2.)
+    """
+    values = numeric(curve, "curve")
+    if values.ndim == 0 or values.shape[-1] == 0:
+        raise InputError(f"curve must have at least one frame; found the shape {values.shape}")
+    highest = np.maximum.accumulate(np.where(np.isnan(values), -np.inf, values), axis=-1)
+    falls = np.where(np.isnan(values), 0.0, np.where(np.isinf(highest), 0.0, highest) - values)
+    return np.asarray(falls.max(axis=-1))
+
+
+def rise(curve: ArrayLike) -> Array:
+    """The difference between a curve's highest and lowest values, by which its falls are measured.
+
+    Example:
+        >>> rise([[1.0, 4.0, 2.0], [0.0, 0.0, 0.0]])
+        array([3., 0.])
+    """
+    values = numeric(curve, "curve")
+    if np.isnan(values).all(axis=-1).any():
+        raise InputError("curve: it is defined nowhere")
+    return np.asarray(np.nanmax(values, axis=-1) - np.nanmin(values, axis=-1))
+
+
+def relative_fall(curve: ArrayLike) -> Array:
+    """`largest_fall` as a share of `rise`: 0 for a curve that never falls, 1 for one that only does.
+
+    Example:
+        >>> relative_fall([0.0, 4.0, 3.0])
+        array(0.25)
+    """
+    height = rise(curve)
+    return np.asarray(np.divide(largest_fall(curve), height, out=np.zeros_like(height), where=height > 0.0))
+
+
+def mean_curve_interval(
+    curves: ArrayLike,
+    shape: Callable[[Array], Array],
+    *,
+    seed: Seed,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    r"""A statistic of the mean curve of runs, with a bootstrap interval over runs.
+
+    The estimate is :math:`f(\bar c)`; the interval has the quantiles of :math:`f(\bar c^{(b)})`, with
+    :math:`\bar c^{(b)}` the mean of runs drawn again. Where f looks for an extreme (a largest fall), chance alone
+    makes it larger, in the resamples more than in the estimate: an interval that begins well above 0 says more than
+    one that only does not contain it.
+
+    Args:
+        curves: shape (runs, grid), NaN where a run is not defined yet.
+        shape: a function of curves, shape (..., grid), to one number each.
+        seed: a seed or a generator.
+        level: of the interval.
+        resamples: how many.
+
+    Example:
+        >>> mean_curve_interval([[0.0, 2.0, 1.0], [0.0, 4.0, 3.0]], largest_fall, seed=0).estimate
+        1.0
+    """
+    values, share = check_curves(curves), check_share(level, "level")
+    count, rng = check_count(resamples, "resamples"), check_generator(seed)
+    defined = ~np.isnan(values)
+    filled = np.where(defined, values, 0.0)
+    drawn = [
+        np.asarray(shape(_means(counts, filled, defined)), np.float64)
+        for (counts,) in resample_counts((len(values),), count, rng)
+    ]
+    every = np.ones((1, len(values)))
+    return interval_of(float(shape(_means(every, filled, defined))[0]), np.concatenate(drawn), share)
+
+
+def _means(counts: Array, filled: Array, defined: Array) -> Array:
+    """The mean curve of each resample, (resamples, grid), of the runs that are defined at each frame."""
+    n = counts @ defined
+    return np.asarray(np.divide(counts @ filled, n, out=np.full(n.shape, np.nan), where=n > 0))
