@@ -58,5 +58,7 @@ def _where_enough(
 ) -> tuple[Array, Array]:
     ends = np.full((2, means.shape[1]), np.nan)
     if enough.any():
-        ends[:, enough] = np.nanquantile(means[:, enough], [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+        # `nanquantile` goes column by column, several times as slow.
+        quantile = np.nanquantile if np.isnan(means[:, enough]).any() else np.quantile
+        ends[:, enough] = quantile(means[:, enough], [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return ends[0], ends[1]

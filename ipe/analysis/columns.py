@@ -81,12 +81,21 @@ def runs_of(
     if not seed.size == frames.size == values.size:
         raise InputError(f"seed, frame and {name} differ in length: {seed.size}, {frames.size} and {values.size}")
     wanted = np.unique(seed) if seeds is None else _distinct(whole_numbers(seeds, "seeds", least=0))
-    order = np.lexsort((frames, seed))
-    order = order[~np.isnan(values)[order]]
-    seed, frames, values = seed[order], frames[order], values[order]
+    if not _in_order(seed, frames):
+        order = np.lexsort((frames, seed))
+        seed, frames, values = seed[order], frames[order], values[order]
+    if gaps:
+        there = ~np.isnan(values)
+        seed, frames, values = seed[there], frames[there], values[there]
     starts, ends = (np.searchsorted(seed, wanted, side=side) for side in ("left", "right"))
     for start, end in zip(starts, ends, strict=True):
         yield frames[start:end], values[start:end]
+
+
+def _in_order(seed: Frames, frames: Frames) -> bool:
+    """Whether the rows are sorted by seed and frame already, as those of a store are."""
+    step = np.diff(seed)
+    return bool(((step > 0) | ((step == 0) & (np.diff(frames) >= 0))).all())
 
 
 def _distinct(seeds: Frames) -> Frames:
