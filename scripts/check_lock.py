@@ -14,11 +14,13 @@ from packaging.utils import canonicalize_name
 
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 # The CPU build of torch is installed by hand where it is wanted; from an index it would bring gigabytes.
+# What needs it is not locked either.
 NEVER_LOCKED = ("torch",)
+WITH_TORCH = ("stable-baselines3",)
 
 
 def requirements(pyproject: Path) -> Iterator[Requirement]:
-    """Yield what the project asks for: to run, in every extra, to develop, and to build without isolation."""
+    """Yield what the project asks for: to run, in every extra without torch, to develop, and to build."""
     data = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     project = data["project"]
     lists = [data["build-system"]["requires"], project.get("dependencies", [])]
@@ -26,7 +28,7 @@ def requirements(pyproject: Path) -> Iterator[Requirement]:
     lists += data.get("dependency-groups", {}).values()
     for line in (line for lines in lists for line in lines):
         # An included group is a table, and its own list is read anyway; so is an extra that names this project.
-        if isinstance(line, str) and Requirement(line).name != project["name"]:
+        if isinstance(line, str) and Requirement(line).name not in (project["name"], *WITH_TORCH):
             yield Requirement(line)
 
 

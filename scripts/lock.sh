@@ -14,11 +14,12 @@ trap 'rm -rf "$work"' EXIT
 if [[ -z "${UPGRADE:-}" && -f constraints.txt ]]; then
   cp constraints.txt "$work/constraints.txt" # uv prefers the versions it finds in its output file
 fi
+# Without the extra stable-baselines3, which leads to torch.
 # --fork-strategy fewest: one version of NumPy and SciPy for every Python, so that numbers do not depend on it.
 "$work/venv/bin/uv" pip compile --quiet --python "$work/venv/bin/python" \
   --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
   --no-emit-index-url --no-header --no-annotate \
-  --all-extras --group dev --output-file "$work/constraints.txt" pyproject.toml
+  --extra gymnasium --extra minatar --extra sweeps --extra tensorboard --group dev --output-file "$work/constraints.txt" pyproject.toml
 "$work/venv/bin/python" scripts/check_lock.py "$work/constraints.txt"
 
 cat "$work/constraints.txt" > constraints.txt
