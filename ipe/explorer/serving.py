@@ -1,0 +1,86 @@
+"""The explorer on this machine's own address, for as long as the program runs."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ipe.errors import InputError
+
+HOST = "127.0.0.1"
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Serves one page at http://127.0.0.1:port/ and nothing else.
+
+    Args:
+        page: the HTML text.
+        port: the port, or 0 for any that is free.
+
+    Example:
+        >>> with ExplorerServer("<!doctype html>", 0) as server:
+        ...     server.url.startswith("http://127.0.0.1:")
+        True
+    """
+
+    daemon_threads = True  # a browser that keeps its connection open does not keep the program
+    allow_reuse_address = True
+
+    def __init__(self, page: str, port: int = 0) -> None:
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+            raise InputError(f"port must be a whole number from 0 to 65535, found {port!r}")
+        self.page = page.encode()
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as error:
+            raise InputError(f"cannot listen on {HOST}, port {port}: {error.strerror or error}") from None
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self.port}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that hangs up is no error of ours."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ExplorerServer
+    server_version = "ipe"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """The page."""
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        """The page's headers."""
+        self._answer(body=False)
+
+    def _answer(self, *, body: bool) -> None:
+        port = self.server.port
+        if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
+            # Another site's name that leads to this address: its scripts are not to read the page.
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
+            return
+        if self.path.partition("?")[0] != "/":
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(self.server.page)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.end_headers()
+        if body:
+            self.wfile.write(self.server.page)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is printed for each request."""

@@ -1,0 +1,101 @@
+/* What lies on the plane: the arrows from V, the value map, the trace of a run. */
+
+import { gridAround } from "../math/polytope.js";
+import { isAchievable, valueMap } from "../math/values.js";
+import { svg } from "./dom.js";
+import { short } from "./plane.js";
+
+const path = (points) => (points.length ? `M${points.map((p) => `${short(p[0])} ${short(p[1])}`).join("L")}` : "M0 0");
+const dots = (points) => points.map((p) => `M${short(p[0])} ${short(p[1])}h0`).join("") || "M0 0";
+
+/** From V to the true values of its evaluation policy and of its greedy policy, and in a corner what V is. */
+export function drawArrows(plane, view, v, result, nearest) {
+  const from = view.at(v);
+  const parts = [];
+  if (!result.achievable) {
+    parts.push(svg("path", { d: path([from, view.at(nearest)]), class: "nearest" }));
+  }
+  for (const [name, values] of [["greedy", result.greedyValues], ["ipe", result.values]]) {
+    const to = view.at(values);
+    if (Math.hypot(to[0] - from[0], to[1] - from[1]) > 14) {
+      parts.push(svg("path", { d: path([from, shortened(from, to, 6)]), class: `arrow ${name}`,
+        "marker-end": `url(#head-${name})` }));
+    }
+  }
+  const [gx, gy] = view.at(result.greedyValues);
+  const [x, y] = view.at(result.values);
+  plane.arrows.replaceChildren(...parts);
+  const word = result.achievable ? "achievable" : "not achievable";
+  plane.targets.replaceChildren(
+    svg("path", { d: `M${short(gx)} ${short(gy - 11)}l10 17.5h-20z`, class: "target greedy" }),
+    svg("rect", { x: short(x - 6.5), y: short(y - 6.5), width: 13, height: 13, class: "target ipe" }),
+    svg("text", { ...freeCorner(view.frame, from), class: `state ${result.achievable ? "yes" : "no"}` }, word),
+  );
+}
+
+/** Values of the two states rise together: the lower right is free, or the upper left where V is in the way. */
+function freeCorner({ x, y, width, height }, [vx, vy]) {
+  const taken = vx > x + width - 170 && vy > y + height - 60;
+  if (taken) return { x: x + 10, y: y + 20, "text-anchor": "start" };
+  return { x: x + width - 8, y: y + height - 10, "text-anchor": "end" };
+}
+
+function shortened(from, to, by) {
+  const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
+  const rest = Math.max(0, length - by) / length;
+  return [from[0] + rest * (to[0] - from[0]), from[1] + rest * (to[1] - from[1])];
+}
+
+/** Figure 3: each V of a grid, and a line to where acting on it leads. */
+export function drawMap(layer, view, model, polytope, policy) {
+  if (policy === "off") {
+    layer.replaceChildren();
+    return;
+  }
+  const sets = { inside: { lines: [], heads: [], dots: [] }, outside: { lines: [], heads: [], dots: [] } };
+  for (const v of gridAround(polytope.vertices).points) {
+    const part = sets[isAchievable(model, v) ? "inside" : "outside"];
+    const from = view.at(v);
+    const to = view.at(valueMap(model, v, policy));
+    part.dots.push(from);
+    if (Math.hypot(to[0] - from[0], to[1] - from[1]) > 8) {
+      part.lines.push(path([from, to]));
+      part.heads.push(head(from, to));
+    }
+  }
+  const parts = Object.entries(sets).flatMap(([name, part]) => [
+    svg("path", { d: part.lines.join("") || "M0 0", class: `way ${name}` }),
+    svg("path", { d: part.heads.join("") || "M0 0", class: `way-head ${name}` }),
+    svg("path", { d: dots(part.dots), class: `way-dot ${name}` }),
+  ]);
+  layer.replaceChildren(...parts);
+}
+
+function head(from, to) {
+  const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
+  const [ux, uy] = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
+  const [bx, by] = [to[0] - 6 * ux, to[1] - 6 * uy];
+  return `${path([to, [bx - 2.4 * uy, by + 2.4 * ux], [bx + 2.4 * uy, by - 2.4 * ux]])}Z`;
+}
+
+/** Figure 2a: estimates and true values of the behaviour at every step, the starts circled. */
+export function drawTrace(layer, view, trace) {
+  if (trace === null) {
+    layer.replaceChildren();
+    return;
+  }
+  const values = trace.values.map(view.at);
+  const estimates = trace.estimates.map(view.at);
+  const parts = [];
+  for (const [name, points] of [["values", values], ["estimates", estimates]]) {
+    parts.push(svg("path", { d: path(points), class: `trace-line ${name}` }));
+    parts.push(svg("path", { d: dots(points), class: `trace-dots ${name}` }));
+  }
+  for (const points of [values, estimates]) {
+    parts.push(svg("circle", { cx: short(points[0][0]), cy: short(points[0][1]), r: 8, class: "start" }));
+  }
+  for (const [name, points] of [["values", values], ["estimates", estimates]]) {
+    parts.push(svg("path", { d: dots(points.slice(-1)), class: `trace-now ${name}` }));
+  }
+  layer.replaceChildren(...parts);
+}
