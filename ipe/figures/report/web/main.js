@@ -1,0 +1,70 @@
+/** The sentence at the top: what was run, and what came out first. */
+function summary(report, environment) {
+  const { settings, chosen } = environment;
+  const ranked = settings.filter((one) => !one.fresh);
+  const runs = settings.reduce((sum, one) => sum + one.n, 0);
+  const score = scoreFormat(settings.flatMap((one) => [one.mean, one.worst]));
+  const said = (one) => `${score(one.mean)}${one.error === null ? "" : ` ± ${score(one.error)}`}`;
+  const best = chosen.map((index) => {
+    const one = settings[index];
+    const fresh = settings.find((other) => other.fresh && other.key === one.key);
+    const detail = fresh ? `${said(fresh)} on ${plural(fresh.n, "fresh run")}` : `${said(one)} over ${plural(one.n, "run")}`;
+    const peers = ranked.filter((other) => other.case === one.case).length;
+    const label = peers === 1 ? one.name : `Best of ${peers}${one.case ? "" : " settings"}: ${one.name}`;
+    return h("li", {}, h("span", { class: "best" }, label), h("span", { class: "score" }, `AUC ${detail}`), chosen.length === 1 && ranked.length > 1 && one.best !== null ? h("span", { class: "hint" }, ` P(best) ${probability(one.best)}`) : null);
+  });
+  return h(
+    "div",
+    { class: "summary" },
+    h("p", {}, `${environment.id}: ${plural(ranked.length, "setting")}, ${plural(runs, "run")} of ${frames(environment.frames)} frames.`),
+    h("ul", {}, best),
+  );
+}
+
+/** Light, dark, or what the system says. */
+function themeButton() {
+  const themes = ["auto", "light", "dark"];
+  let at = 0;
+  const button = h("button", { type: "button", class: "no-print", onclick: () => { at = (at + 1) % themes.length; show(); } });
+  const show = () => {
+    button.textContent = `Theme: ${themes[at]}`;
+    if (at) document.documentElement.setAttribute("data-theme", themes[at]);
+    else document.documentElement.removeAttribute("data-theme");
+  };
+  show();
+  return button;
+}
+
+function render(report, environment, root, choose) {
+  shown.start(environment.shown);
+  const curves = curvesSection(report, environment);
+  const exploration = explorationSection(environment);
+  const comparison = comparisonSection(report, environment);
+  const sensitivity = sensitivitySection(report, environment);
+  const nodes = [
+    claimsSection(report.claims),
+    curves.node,
+    exploration?.node,
+    rankingSection(report, environment),
+    comparison.node,
+    sensitivity?.node,
+    problemsSection(report, environment),
+    settingsSection(report),
+  ].filter(Boolean);
+  const links = nodes.map((node) => h("li", {}, h("a", { href: `#${node.id}` }, node.querySelector("h2").textContent.replace(/ \(.*/, ""))));
+  const several = report.environments.length > 1
+    ? choice("Environment", report.environments.map((one, i) => [String(i), one.id]), String(report.environments.indexOf(environment)), choose)
+    : null;
+  root.replaceChildren(
+    h("header", {}, h("div", { class: "title" }, h("h1", {}, report.title), themeButtonOnce), several, summary(report, environment), h("nav", { "aria-label": "Sections", class: "no-print" }, h("ul", {}, links))),
+    h("main", {}, nodes),
+    h("footer", {}, h("p", {}, "Runs are the unit of all statistics. Made by ipe report; this page makes no request.")),
+  );
+  for (const part of [curves, exploration, comparison, sensitivity]) part?.draw();
+}
+
+const themeButtonOnce = themeButton();
+const report = JSON.parse(document.getElementById("data").textContent);
+const root = document.getElementById("report");
+const choose = (index) => render(report, report.environments[Number(index)], root, choose);
+choose(0);

@@ -1,0 +1,131 @@
+/** How many rows are shown until all are asked for; on a phone a row is a card. */
+const firstRows = () => (matchMedia("(max-width: 42rem)").matches ? 8 : 20);
+
+/** The columns of the ranking: name, the number it is sorted by, what the cell says, and which way is best first. */
+function rankingColumns(environment, confirmed) {
+  const score = scoreFormat(environment.settings.flatMap((one) => [one.mean, one.worst]));
+  const last = scoreFormat(environment.settings.flatMap((one) => [one.final - (one.finalError ?? 0), one.final + (one.finalError ?? 0)]));
+  const fresh = new Map(environment.settings.filter((one) => one.fresh).map((one) => [one.key, one]));
+  const pm = (format, value, error) => (error === null ? format(value) : `${format(value)} ± ${format(error)}`);
+  const columns = [
+    { key: "rank", words: "rank", value: (one) => one.rank, cell: (one) => String(one.rank), up: true },
+    { key: "name", words: "setting", value: (one) => one.name, cell: (one) => one.name, up: true },
+    { key: "mean", words: "AUC, mean ± s.e.", value: (one) => one.mean, cell: (one) => pm(score, one.mean, one.error) },
+    {
+      key: "iqm",
+      words: "AUC, IQM [95%]",
+      value: (one) => one.iqm[0],
+      cell: (one) => `${score(one.iqm[0])} [${score(one.iqm[1])}, ${score(one.iqm[2])}]`,
+    },
+    { key: "worst", words: "worst run", value: (one) => one.worst, cell: (one) => score(one.worst) },
+    { key: "final", words: "final return ± s.e.", value: (one) => one.final, cell: (one) => pm(last, one.final, one.finalError) },
+    { key: "best", words: "P(best)", value: (one) => one.best, cell: (one) => probability(one.best) },
+    { key: "n", words: "runs", value: (one) => one.n, cell: (one) => (one.n < one.planned ? `${one.n} of ${one.planned}` : String(one.n)) },
+    { key: "bad", words: "failed, diverged", value: (one) => one.failed + one.diverged, cell: (one) => (one.failed + one.diverged ? `${one.failed}, ${one.diverged}` : "0") },
+  ];
+  if (confirmed) {
+    const cell = (one) => (fresh.has(one.key) ? pm(score, fresh.get(one.key).mean, fresh.get(one.key).error) : NONE);
+    columns.splice(3, 0, { key: "fresh", words: "AUC, fresh runs", value: (one) => fresh.get(one.key)?.mean ?? null, cell });
+  }
+  return columns;
+}
+
+/** The ranking: sorted by any column, filtered by words and case, each row with a box that shows its curve. */
+function rankingSection(report, environment) {
+  const rows = environment.settings.map((one, index) => ({ one, index })).filter(({ one }) => !one.fresh);
+  const columns = rankingColumns(environment, report.confirmed);
+  const cases = [...new Set(rows.map(({ one }) => one.case))];
+  const view = { sort: "rank", up: true, words: "", kind: "", all: false };
+  const body = h("tbody", {});
+  const count = h("p", { class: "hint", role: "status" });
+  const more = h("button", { type: "button", class: "no-print", onclick: () => { view.all = !view.all; fill(); } });
+
+  const heads = columns.map((column) => {
+    const button = h("button", { type: "button", onclick: () => sortBy(column.key) }, column.words, h("span", { class: "arrow", "aria-hidden": "true" }));
+    return h("th", { scope: "col", "data-key": column.key }, button);
+  });
+
+  function sortBy(key) {
+    const column = columns.find((one) => one.key === key);
+    view.up = view.sort === key ? !view.up : Boolean(column.up);
+    view.sort = key;
+    fill();
+  }
+
+  function compare(a, b) {
+    const { value } = columns.find((one) => one.key === view.sort);
+    const [x, y] = [value(a.one), value(b.one)];
+    if (x === null || y === null) return (x === null) - (y === null); // what is not known comes last, either way
+    const order = typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y;
+    return (view.up ? order : -order) || a.index - b.index;
+  }
+
+  function fill() {
+    const wanted = view.words.toLowerCase().split(/\s+/).filter(Boolean);
+    const match = ({ one }) => (view.kind === "" || one.case === view.kind) && wanted.every((word) => one.name.toLowerCase().includes(word));
+    const found = rows.filter(match).sort(compare);
+    const first = firstRows();
+    const part = view.all ? found : found.slice(0, first);
+    body.replaceChildren(...part.map(tableRow));
+    mark();
+    for (const head of heads) {
+      const own = head.getAttribute("data-key") === view.sort;
+      head.setAttribute("aria-sort", own ? (view.up ? "ascending" : "descending") : "none");
+      head.querySelector(".arrow").textContent = own ? (view.up ? " ▲" : " ▼") : "";
+    }
+    count.textContent = `${part.length} of ${plural(rows.length, "setting")}${found.length < rows.length ? ` (${found.length} match)` : ""}.`;
+    more.hidden = found.length <= first;
+    more.textContent = view.all ? `Show the first ${first}` : `Show all ${found.length}`;
+    order.querySelector("select").value = view.sort;
+  }
+
+  function tableRow({ one, index }) {
+    const box = h("input", { type: "checkbox", "data-index": index, "aria-label": `Show the curve of ${one.name}`, onchange: () => shown.toggle(index) });
+    const cells = columns.map((column) => {
+      const kind = column.key === "name" ? "name" : column.key === "bad" && one.failed + one.diverged ? "number warn" : "number";
+      return h("td", { class: kind, "data-label": column.words }, h("span", {}, column.cell(one)));
+    });
+    return h("tr", {}, h("td", { class: "box no-print", "data-label": "curve" }, h("label", {}, box, h("span", {}))), ...cells);
+  }
+
+  /** Tick what is shown, in place: a row that is made anew would lose the keyboard's focus. */
+  function mark() {
+    for (const box of body.querySelectorAll("input")) {
+      const index = Number(box.getAttribute("data-index"));
+      box.checked = shown.has(index);
+      box.disabled = !box.checked && shown.list.length >= SLOTS;
+      box.nextElementSibling.replaceChildren(...(box.checked ? [swatch(shown.slot(index))] : []));
+    }
+  }
+
+  const words = h("input", { type: "search", placeholder: "width=64 epsilon.final=0.1", autocomplete: "off", oninput: () => { view.words = words.value; fill(); } });
+  const order = choice("Sort by", columns.map((column) => [column.key, column.words]), view.sort, sortBy);
+  order.classList.add("narrow");
+  shown.listeners.push(mark);
+  fill();
+  return section(
+    "ranking",
+    "Ranking",
+    h("p", {}, rankingWords(report, environment)),
+    h(
+      "div",
+      { class: "controls" },
+      h("label", { class: "control grow" }, h("span", {}, "Filter"), words),
+      cases.length > 1 ? choice("Case", [["", "all"], ...cases.map((one) => [one, one || "(no name)"])], "", (value) => { view.kind = value; fill(); }) : null,
+      order,
+    ),
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Ranking of settings" },
+      h("table", { class: "ranking cards" }, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "no-print" }, "curve"), ...heads)), body),
+    ),
+    h("div", { class: "after" }, count, more),
+  );
+}
+
+function rankingWords(report, environment) {
+  const failed = report.failedScore === "worst"
+    ? "Runs that failed or diverged score the worst AUC of all runs."
+    : "Runs that failed or diverged stay in, with their last mean kept to the end; those that finished no episode score the worst AUC of all runs.";
+  return `By mean AUC, the mean of a run's curve over the first ${frames(environment.frames)} frames. P(best) is how often a setting has the largest mean when runs are drawn again (bootstrap). ${failed}`;
+}

@@ -1,0 +1,54 @@
+const VERDICTS = { holds: "good", "does not hold": "bad", depends: "mixed" };
+
+/** The claims, each with its verdict, what was found, and the words that it is about. */
+function claimsSection(claims) {
+  if (!claims.length) return null;
+  const counts = Object.keys(VERDICTS).map((word) => [word, claims.filter((claim) => claim.verdict === word).length]);
+  const summary = counts.filter(([, count]) => count).map(([word, count]) => `${count} ${word}`).join(", ");
+  const items = claims.map((claim) => {
+    const numbers = Object.entries(claim.numbers);
+    return h(
+      "li",
+      {},
+      h("p", {}, h("strong", { class: `verdict ${VERDICTS[claim.verdict]}` }, claim.verdict), " ", h("span", { class: "claim" }, claim.name.replaceAll("-", " ").replaceAll("_", " ")), h("span", { class: "hint" }, ` ${claim.figure}`)),
+      h("p", {}, claim.finding),
+      h("p", { class: "quote" }, claim.addition ? `Ours: ${claim.words}` : `The paper: “${claim.words}”`),
+      numbers.length
+        ? h("details", {}, h("summary", {}, "numbers"), table(["number", "value"], numbers.map(([name, value]) => [name, number(value, 6)]), `Numbers of ${claim.name}`))
+        : null,
+    );
+  });
+  return section("claims", "Claims", h("p", {}, `${plural(claims.length, "claim")}: ${summary}.`), h("ol", { class: "claims" }, items));
+}
+
+/** What a reader must know of the store and of the runs that did not end well. */
+function problemsSection(report, environment) {
+  const problems = [...report.problems, ...environment.problems];
+  const { unfinished } = environment;
+  if (!problems.length && !unfinished.length) return null;
+  const rows = unfinished.map((run) => [run.setting, String(run.seed), run.status, frames(run.frame), run.reason]);
+  return section(
+    "problems",
+    "Problems",
+    problems.length ? h("ul", {}, problems.map((problem) => h("li", {}, problem))) : null,
+    rows.length ? h("h3", {}, "Runs that failed or diverged") : null,
+    rows.length ? table(["setting", "seed", "how it ended", "at frame", "reason"], rows, "Runs that failed or diverged") : null,
+  );
+}
+
+/** Every setting, what varied, and the versions behind the runs. */
+function settingsSection(report) {
+  const { common, varied } = report.settings;
+  const rows = (entries) => entries.map(([name, value]) => [name, setting(value)]);
+  const differing = Object.entries(varied).map(([name, values]) => [name, values.map(setting).join(", ")]);
+  const versions = report.versions.runs ? [["of the runs", report.versions.runs], ["of this report", report.versions.report]] : [["of this report", report.versions.report]];
+  return section(
+    "settings",
+    "Settings and versions",
+    differing.length ? h("h3", {}, "What varies") : null,
+    differing.length ? table(["setting", "values"], differing, "What varies between settings") : null,
+    h("details", {}, h("summary", {}, "What all settings share"), table(["setting", "value"], rows(Object.entries(common)), "What all settings share")),
+    ...versions.map(([words, own]) => h("details", {}, h("summary", {}, `Versions ${words}`), table(["package", "version"], rows(Object.entries(own)), `Versions ${words}`))),
+    h("p", { class: "hint" }, `Beside this page: ${report.files.join(", ")}.`),
+  );
+}

@@ -1,0 +1,160 @@
+"""Writing the report: everything is computed first, then written file by file, the page last."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from ipe.analysis import Claim, claims_markdown, claims_records
+from ipe.atomic import write_atomic
+from ipe.deep.machine import versions
+from ipe.errors import InputError
+from ipe.experiments.results import Results
+from ipe.figures.report.data import Step, environment_data, settings_data
+from ipe.figures.report.drawing import draw_curves, draw_exploration, draw_panels, draw_profiles
+from ipe.figures.report.findings import Findings, findings_of
+from ipe.figures.report.page import page_html
+from ipe.figures.report.sensitivity import SensitivityPanel, sensitivity_panels
+from ipe.figures.report.series import Failed, read_groups
+from ipe.figures.report.tables import tables
+from ipe.figures.style import figure_bytes
+
+GRID_POINTS = 250
+"""Frames at which the page's curves are drawn: about as many as a screen tells apart."""
+
+
+def write_report(
+    results: Results,
+    out: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    claims: Sequence[Claim] = (),
+    made_with: Mapping[str, Sequence[str]] | None = None,
+    confirm: Results | None = None,
+    grid_points: int = GRID_POINTS,
+    failed: Failed = "keep",
+    seed: int = 0,
+    overwrite: bool = False,
+    step: Step | None = None,
+) -> list[Path]:
+    """Write the report of a sweep to a folder: `report.html`, figures (PNG, PDF) and tables (CSV).
+
+    Settings are ranked by their mean area under the curve (AUC), over the frames that all settings of an environment
+    have. Intervals are of the bootstrap over runs, of level 0.95. The same results and seed give the same bytes.
+
+    Args:
+        results: of the sweep (`ipe.experiments.results.load_results`).
+        out: the folder. It must be empty or not exist, unless `overwrite`.
+        title: of the page; by default the sweep's name.
+        claims: sentences with verdicts, shown first.
+        made_with: the versions that the runs were made with (`run_versions` of the store's folder).
+        confirm: fresh runs of the chosen settings. Comparisons then rest on these: a setting chosen by the same runs
+            that it is reported on looks better than it is.
+        grid_points: frames at which the curves are drawn.
+        failed: what a run that failed or diverged scores: "keep" its last mean to the end, or the "worst" of all runs.
+        seed: of the bootstrap.
+        overwrite: replace files of the same names in the folder; nothing else in it is touched.
+        step: called with what is being done, how much is done and how much there is.
+
+    Returns:
+        The files written, the page first.
+
+    Raises:
+        InputError: in one sentence; nothing is written then.
+    """
+    folder = Path(out)
+    check_folder(folder, overwrite)
+    groups = read_groups(results, confirm, grid_points=grid_points, failed=failed)
+    found: list[tuple[Findings, list[SensitivityPanel]]] = []
+    for i, group in enumerate(groups):
+        if step is not None:
+            step("ranking", i, len(groups))
+        found.append((findings_of(group, seed=seed), sensitivity_panels(results.sweep, group)))
+    files = {**_figures(found, seed), **tables(found)}
+    if claims:
+        files["claims.md"] = claims_markdown(claims).encode()
+    environments = [environment_data(own, panels, seed=seed, step=step) for own, panels in found]
+    data = {
+        "format": "ipe.report",
+        "schema": 1,
+        "title": results.sweep.name if title is None else title,
+        "sweep": results.sweep.name,
+        "oneAtATime": results.sweep.one_at_a_time,
+        "failedScore": failed,
+        "confirmed": confirm is not None,
+        "seeds": results.sweep.seeds,
+        "environments": environments,
+        "claims": claims_records(claims),
+        "problems": [*results.problems, *(() if confirm is None else confirm.problems)],
+        "settings": settings_data(results.sweep),
+        "versions": {"runs": dict(made_with) if made_with else None, "report": versions()},
+        "files": sorted(files),
+    }
+    files["report.html"] = page_html(data).encode()
+    return _write(folder, files, overwrite)
+
+
+def check_folder(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written to, or that holds something, before anything is computed."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"out: {folder} is a file, not a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+        raise InputError(f"out: {folder} is not empty; give --overwrite to replace the report's files in it")
+    parent = folder.absolute()
+    while not parent.exists():
+        parent = parent.parent
+    if not os.access(parent, os.W_OK):
+        raise InputError(f"out: cannot write to {parent}")
+
+
+def _write(folder: Path, files: Mapping[str, bytes], overwrite: bool) -> list[Path]:
+    check_folder(folder, overwrite)  # again: the computation took a while
+    new = [path for path in [*reversed(folder.absolute().parents), folder.absolute()] if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"out: cannot make the folder {folder}: {error.strerror or error}") from None
+    new += [folder / name for name in files if not (folder / name).exists()]
+    try:
+        for name, content in files.items():
+            write_atomic(folder / name, partial(_put, content))
+    except BaseException:
+        _remove(new)
+        raise
+    return [folder / name for name in ["report.html", *sorted(name for name in files if name != "report.html")]]
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    """Take away what was made, folders after what is in them: half a report would be taken for a whole one."""
+    for path in reversed(paths):
+        with contextlib.suppress(OSError):
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+def _put(content: bytes, file: BinaryIO) -> None:
+    file.write(content)
+
+
+def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed: int) -> dict[str, bytes]:
+    out: dict[str, bytes] = {}
+    for findings, panels in found:
+        prefix = "" if len(found) == 1 else f"{_file_name(findings.group.environment)}-"
+        drawn = {
+            "learning_curves": draw_curves(findings, seed=seed),
+            "exploration": draw_exploration(findings),
+            "profiles": draw_profiles(findings),
+            "sensitivity": draw_panels(panels, [row.series.setting.case for row in findings.chosen]),
+        }
+        for name, figure in drawn.items():
+            if figure is not None:
+                out |= {f"{prefix}{name}{suffix}": figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
+    return out
+
+
+def _file_name(words: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", words).strip("._") or "environment"
