@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from ipe.deep.checkpoints import load_checkpoint, save_checkpoint
 from ipe.deep.loop import Loop
 from ipe.deep.records import Records
 from ipe.deep.runs import Run
+from ipe.deep.settings import TrainingSettings
 from ipe.deep.tensorboard import TensorBoard
 from ipe.errors import InputError
 
@@ -84,11 +85,8 @@ def train_batch(
     Returns:
         Whether it is done.
     """
-    folder = run.batch_folder(batch)
-    with _locked(folder), contextlib.ExitStack() as stack:
-        seeds = run.batches[batch]
-        loop = Loop([run.settings] * len(seeds), seeds, load_checkpoint(folder, say))
-        stack.callback(loop.close)
+    folder, seeds = run.batch_folder(batch), run.batches[batch]
+    with opened_loop(folder, [run.settings] * len(seeds), seeds, say) as loop, contextlib.ExitStack() as stack:
         board = (
             stack.enter_context(TensorBoard(run.folder / "tensorboard", loop.frame or None)) if tensorboard else None
         )
@@ -101,20 +99,67 @@ def train_batch(
                 shown = loop.frame
             save_checkpoint(folder, loop.checkpoint())
 
-        _advance(loop, batch, report, stopped, save, checkpoint_seconds)
+        advance_loop(
+            loop, batch=batch, report=report, stopped=stopped, save=save, checkpoint_seconds=checkpoint_seconds
+        )
         if loop.frame > begin or begin == 0:
             save()
         return loop.done
 
 
-def _advance(
+@contextlib.contextmanager
+def opened_loop(
+    folder: Path,
+    settings: Sequence[TrainingSettings],
+    seeds: Sequence[int],
+    say: Callable[[str], None] | None = None,
+    *,
+    fresh_if_damaged: bool = False,
+    **options: Any,
+) -> Iterator[Loop]:
+    """The loop of some seeds as their newest valid checkpoint has it, for this process alone.
+
+    Args:
+        folder: of the checkpoints; made if it is not there.
+        settings: of every seed.
+        seeds: the seeds.
+        say: called with a sentence about every damaged checkpoint that was passed over.
+        fresh_if_damaged: begin anew if all checkpoints are damaged, rather than refuse.
+        options: others of `Loop`.
+    """
+    with _locked(folder):
+        try:
+            checkpoint = load_checkpoint(folder, say)
+        except InputError:
+            if not fresh_if_damaged:
+                raise
+            checkpoint = None
+        loop = Loop(settings, seeds, checkpoint, **options)
+        try:
+            yield loop
+        finally:
+            loop.close()
+
+
+def advance_loop(
     loop: Loop,
+    *,
     batch: int,
     report: Callable[[Progress], object],
     stopped: Callable[[], bool],
     save: Callable[[], None],
     checkpoint_seconds: float,
 ) -> None:
+    """Train until all is done or it is told to stop.
+
+    Args:
+        loop: the loop.
+        batch: its number, for the reports.
+        report: called about once a second, and in the end.
+        stopped: asked after every frame.
+        save: called when a checkpoint is due; not in the end.
+        checkpoint_seconds: between checkpoints.
+    """
     saved = told = time.monotonic()
     at_told = loop.frame
     while not loop.done and not stopped():

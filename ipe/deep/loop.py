@@ -9,7 +9,7 @@ the others go on.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,15 +52,26 @@ class Loop:
         settings: of every seed; they agree in `TrainingSettings.program`.
         seeds: all different from each other, or of different settings.
         checkpoint: where to go on from. Default: at the start.
+        pulse: two numbers that are kept up to date for who watches: which of the environments is being waited for, -1
+            for none; and in which frame, counted from 1 (0: the first reset; -1: it is being made).
+        give_up: the outcome of seeds whose environment is not to be asked any more at that outcome's frame.
     """
 
     def __init__(
-        self, settings: Sequence[TrainingSettings], seeds: Sequence[int], checkpoint: Checkpoint | None = None
+        self,
+        settings: Sequence[TrainingSettings],
+        seeds: Sequence[int],
+        checkpoint: Checkpoint | None = None,
+        *,
+        pulse: MutableSequence[int] | None = None,
+        give_up: Mapping[int, Outcome] | None = None,
     ) -> None:
         self.settings, self.seeds = list(settings), list(seeds)
         self.frames = settings[0].frames
         self.outcomes = [Outcome(seed) for seed in seeds]
-        self.environments = [make_environment(own.environment, seed) for own, seed in zip(settings, seeds, strict=True)]
+        self._pulse = [-1, -1] if pulse is None else pulse
+        self._give_up = dict(give_up or {})
+        self.environments = [self._make(i) for i in range(len(seeds))]
         self.form, self.program, self.lanes = _shapes(self.settings, self.environments)
         self.slots = Slots(self.lanes, settings[0].replay)
         self.records = Records()
@@ -114,6 +125,21 @@ class Loop:
         if self.frame == self.frames:
             self._finish()
 
+    def _make(self, i: int) -> Environment:
+        self._pulse[1] = -1
+        self._pulse[0] = i
+        environment = make_environment(self.settings[i].environment, self.seeds[i])
+        self._pulse[0] = -1
+        return environment
+
+    def _given_up(self, i: int, frame: int) -> bool:
+        """Whether a seed's environment is not to be asked at this frame; its seed is stopped then."""
+        last = self._give_up.get(self.seeds[i])
+        if last is None or frame < last.frame:
+            return False
+        self._stop(i, last.status, frame, last.reason)
+        return True
+
     def close(self) -> None:
         """Let go of the environments."""
         for environment in self.environments:
@@ -160,11 +186,16 @@ class Loop:
         if self.program.learns_policy:
             policy = initial_parameters(net, generators)
             state |= {"policy": policy, "policy_moments": initial_moments(kind, policy)}
+        self._pulse[1] = 0
         for i, environment in enumerate(self.environments):
+            if self._given_up(i, 0):
+                continue
+            self._pulse[0] = i
             try:
                 self._inputs.current[i] = self.form.pack(environment.reset()[None])[0]
             except EnvironmentFailure as failure:
                 self._stop(i, "failed", 0, str(failure))
+        self._pulse[0] = -1
         inputs = self._inputs
         inputs.pad(len(self.seeds))
         self._timetable.fill(-1, inputs.whole, inputs.real)
@@ -184,11 +215,13 @@ class Loop:
         self._inputs.current[:] = arrays["current"]
         self.outcomes = [Outcome(**outcome) for outcome in data["outcomes"]]
         self._clock = (self.frame, time.perf_counter())
+        self._pulse[1] = self.frame + 1
         for i, environment in enumerate(self.environments):
-            if self.outcomes[i].status in ("failed", "diverged"):
+            if self.outcomes[i].status in ("failed", "diverged") or self._given_up(i, self.frame + 1):
                 continue
             if self.frame < self.frames:
                 self.outcomes[i].status = "running"
+            self._pulse[0] = i
             state = {"episode": data["episodes"][i], "actions": arrays[f"environment.{i}.actions"]}
             try:
                 observation = self.form.pack(environment.restore(state)[None])[0]
@@ -199,16 +232,21 @@ class Loop:
                     f"seed {self.seeds[i]}: the environment, started from the same seed and given the same actions, "
                     "does not come to the state of the checkpoint; it does not draw all its randomness from its seed"
                 )
+        self._pulse[0] = -1
 
     def _step_environments(self, actions: np.ndarray[Any, Any]) -> None:
-        inputs = self._inputs
+        inputs, pulse = self._inputs, self._pulse
+        pulse[1] = self.frame + 1
         for i, environment in enumerate(self.environments):
             if self.outcomes[i].status != "running":
+                continue
+            if self._give_up and self._given_up(i, self.frame + 1):
                 continue
             action = int(actions[i])
             if action < 0:  # no action has a probability
                 self._diverge(i, np.asarray(self._state["counts"])[i])
                 continue
+            pulse[0] = i
             try:
                 observation, reward, terminated, truncated = environment.step(action)
                 inputs.put(inputs.arrived, i, observation)
@@ -225,6 +263,7 @@ class Loop:
             if end != CONTINUES:
                 self.records.episode(self.seeds[i], self.frame + 1, float(self._returns[i]), int(self._lengths[i]))
                 self._returns[i] = self._lengths[i] = 0
+        pulse[0] = -1
 
     def _read_counts(self) -> None:
         """A row of progress per seed; stops those whose errors are not finite."""

@@ -1,0 +1,202 @@
+"""`ipe status`: where a sweep is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import Positional, arg
+from tyro.constructors import PrimitiveConstructorSpec
+
+from ipe.cli.outputs import json_text
+from ipe.cli.parsing import Flag
+from ipe.cli.tables import columns, duration
+
+if TYPE_CHECKING:
+    from ipe.experiments.status import Status, Tally
+
+MOST_ROWS = 30
+MOST_PROBLEMS = 10
+_WATCH_SECONDS = 5.0
+
+
+def _seconds(words: list[str]) -> float:
+    if not words:
+        return _WATCH_SECONDS
+    try:
+        seconds = float(words[0])
+    except ValueError:
+        seconds = float("nan")
+    if len(words) > 1 or not 0.1 <= seconds <= 86_400.0:
+        raise ValueError(f"takes seconds from 0.1 to 86400, or nothing; found {' '.join(words)!r}")
+    return seconds
+
+
+Watch = Annotated[
+    float | None,
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[SECONDS]",
+        instance_from_str=_seconds,
+        is_instance=lambda value: value is None or isinstance(value, float),
+        str_from_instance=lambda value: [str(value)],
+    ),
+]
+"""The type of an option that may be followed by a number."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Show where a sweep is: runs done, running, waiting, failed and diverged, frames per second, the time left, and
+    what is wrong. Reads only; the sweep may be running, here or elsewhere.
+
+    A run is a setting and a seed. Failed: its environment did; diverged: its errors are not finite. Both stay in the
+    statistics. The time left is at the speed of now.
+
+    examples:
+      ipe status sweeps/lunar-lander-dqn
+      ipe status sweeps/lunar-lander-dqn --watch
+      ipe status sweeps/lunar-lander-dqn --json
+    """
+
+    sweep: Annotated[Positional[str], arg(metavar="DIR")]
+    """The sweep's folder."""
+    watch: Annotated[Watch, arg(help_behavior_hint="(default: 5 seconds)")] = None
+    """Show it again every so many seconds, until all is done or Ctrl-C. Goes after the folder."""
+    all: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """A row for every setting, however many there are, and every problem."""
+    json: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """All of it, for programs: one JSON object; with --watch one per line."""
+
+
+def run(arguments: Arguments) -> None:
+    """Print where the sweep is, once or again and again."""
+    if arguments.watch is None:
+        _show(arguments, 0)
+        return
+    drawn = 0
+    try:
+        while (now := _show(arguments, drawn)) is not None:
+            drawn = now
+            time.sleep(arguments.watch)
+    except KeyboardInterrupt:  # how one stops watching
+        return
+
+
+def _show(arguments: Arguments, drawn: int) -> int | None:
+    """Print where it is, over the lines drawn before. Returns how many are drawn now; None if there is nothing left."""
+    from ipe.experiments.status import sweep_status
+
+    status = sweep_status(arguments.sweep)
+    if arguments.json:
+        _print_json(status, lines=arguments.watch is not None)
+    else:
+        drawn = _draw(status_lines(status, arguments.all), drawn, arguments.watch is not None)
+    return None if status.finished else drawn
+
+
+def _print_json(status: Status, lines: bool) -> None:
+    import json
+
+    plain = status.plain() | {"finished": status.finished}
+    print(json.dumps(plain, allow_nan=False) if lines else json_text(plain), flush=True)
+
+
+def _draw(lines: Sequence[str], drawn: int, watching: bool) -> int:
+    """Print the lines; in a terminal that is watched, in the place of those that were drawn. Returns how many."""
+    live = watching and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if not live:
+        print("\n".join([*lines, ""] if watching else lines), flush=True)
+        return 0
+    size = shutil.get_terminal_size()
+    shown = [line[: size.columns - 1] for line in lines[: size.lines - 1]]  # one that wraps would take two rows
+    up = f"\033[{drawn}F" if drawn else ""
+    print(f"{up}\033[J" + "\n".join(shown), flush=True)
+    return len(shown)
+
+
+def status_lines(status: Status, everything: bool = False) -> list[str]:
+    """Where a sweep is: its totals, a table of its cases or settings, and its problems.
+
+    Args:
+        status: of the sweep.
+        everything: all rows and problems, rather than about thirty.
+    """
+    total = status.total
+    lines = [f"{total.name}: {total.settings} settings, {total.runs} runs", *_totals(status)]
+    rows, left = _rows(status, everything)
+    table = [["", "runs", "done", "failed", "diverged", "running", "waiting", "frames"], *map(_row, rows)]
+    lines += ["", *columns(table, left=[0])]
+    if left:
+        lines.append(f"... and {left} settings more (--all)")
+    most = len(status.problems) if everything else MOST_PROBLEMS
+    if status.problems:
+        lines += [
+            "",
+            f"problems: {len(status.problems)}",
+            *(f"  {_plain(problem)}" for problem in status.problems[:most]),
+        ]
+    if len(status.problems) > most:
+        lines.append(f"  ... and {len(status.problems) - most} more (--all)")
+    return lines
+
+
+def _totals(status: Status) -> list[str]:
+    total = status.total
+    runs = f"done {total.done}, failed {total.failed}, diverged {total.diverged}"
+    frames = f"{_large(total.frames_done)} of {_large(total.frames)} ({_percent(total)})"
+    if status.finished:
+        time_left = "nothing left to do"
+    elif status.seconds_left is None:
+        time_left = "nothing is running" if total.running == 0 else "time left not known yet"
+    else:
+        time_left = f"{_large(status.frames_per_second)} per second now, about {duration(status.seconds_left)} left"
+    return [f"  runs    {runs}, running {total.running}, waiting {total.waiting}", f"  frames  {frames}; {time_left}"]
+
+
+def _rows(status: Status, everything: bool) -> tuple[list[Tally], int]:
+    """Settings, if they are few or all are asked for; otherwise cases; otherwise settings with something to say."""
+    if everything or len(status.settings) <= MOST_ROWS:
+        return status.settings, 0
+    if len(status.cases) > 1:
+        return status.cases[:MOST_ROWS], 0
+    order = sorted(range(len(status.settings)), key=lambda i: (_dullness(status.settings[i]), i))
+    return [status.settings[i] for i in sorted(order[:MOST_ROWS])], len(status.settings) - MOST_ROWS
+
+
+def _dullness(tally: Tally) -> int:
+    """What is running comes first, then what went wrong, then what is waiting."""
+    return 0 if tally.running else 1 if tally.failed + tally.diverged else 2 if tally.waiting else 3
+
+
+def _row(tally: Tally) -> list[str]:
+    counts = (tally.runs, tally.done, tally.failed, tally.diverged, tally.running, tally.waiting)
+    return [_plain(tally.name) or "-", *map(str, counts), _percent(tally)]
+
+
+def _plain(text: str) -> str:
+    """On one line, and without what a terminal takes for a command: a reason is whatever an environment said."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
+def _percent(tally: Tally) -> str:
+    """Rounded down: 100% is all of it."""
+    return f"{int(1000 * tally.share) / 10:.1f}%"
+
+
+def _large(number: float) -> str:
+    """A number of frames in three digits or so.
+
+    Example:
+        >>> [_large(n) for n in (950, 35_000, 1_500_000, 3.6e9)]
+        ['950', '35.0k', '1.5M', '3.6G']
+    """
+    for least, size, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if number >= least:
+            return f"{number / size:.1f}{unit}"
+    return f"{number:.0f}"

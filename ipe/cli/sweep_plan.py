@@ -1,0 +1,51 @@
+"""What a sweep will take, as a table on standard output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipe.cli.sweep_progress import count
+from ipe.cli.tables import columns, duration
+from ipe.errors import InputError
+
+if TYPE_CHECKING:
+    from ipe.experiments import Sweep
+
+
+def print_plan(
+    sweep: Sweep, *, workers: int | None = None, more_cores: int | None = None, batch_seeds: int | None = None
+) -> None:
+    """Print what there is to do, and what it takes; starts and writes nothing.
+
+    Args:
+        sweep: the sweep.
+        workers: processes here. Default: one per core.
+        more_cores: a number of cores to estimate the time for too.
+        batch_seeds: most seeds in a job.
+    """
+    from ipe.experiments.engine import cores
+    from ipe.experiments.grids import jobs
+    from ipe.experiments.planning import plan_sweep
+
+    here = workers or cores()
+    numbers = [here] if more_cores is None else [here, more_cores]
+    if min(numbers) < 1:
+        raise InputError(f"--cores must be 1 or more, found {min(numbers)}")
+    plan = plan_sweep(sweep, jobs(sweep, batch_seeds), numbers)
+    rows = [
+        ["settings", f"{plan.settings}"],
+        ["runs", f"{plan.runs} ({len(sweep.seeds)} seeds each), in {plan.jobs} jobs"],
+        ["frames", f"{count(plan.frames)}"],
+        ["disk", f"about {_bytes(plan.result_bytes)} of results; checkpoints up to {_bytes(plan.work_bytes[here])}"],
+    ]
+    for n in dict.fromkeys(numbers):
+        where = "here, " if n == here else ""
+        rows.append(["time", f"about {duration(plan.seconds[n])} {where}on {n} core{'s' * (n != 1)}"])
+    print(sweep.name)
+    print("\n".join(columns(rows, left=[0, 1])))
+    some = "" if plan.measured == plan.shapes else f" of {plan.shapes}, the others taken to be like the nearest"
+    print(f"measured for some seconds on this machine: {plan.measured} program{'s' * (plan.measured != 1)}{some}")
+
+
+def _bytes(number: float) -> str:
+    return f"{count(number)}B" if number >= 1000 else "1kB"

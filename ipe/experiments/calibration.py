@@ -1,0 +1,124 @@
+"""How fast this machine trains a setting: measured for a moment, in a process like those that do the work.
+
+`python -m ipe.experiments.calibration` reads a list of `{"settings": ..., "seeds": n}` from standard input and answers
+each with one JSON object per line. Nothing is written but JAX's cache of compiled programs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ipe.deep.compilation import training_environment
+from ipe.deep.settings import TrainingSettings, read_settings
+from ipe.errors import InputError
+
+SECONDS = 1.5
+"""Of measuring, after compiling."""
+_WARM = 60
+_LEAST = 40
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured of one process with a batch of seeds."""
+
+    seeds: int
+    start_seconds: float
+    """Until its first frames: making the environments, compiling."""
+    seconds_per_frame: float
+    """Of all its seeds at once."""
+    memory: int
+    """Bytes per seed: networks, optimisers and replay; a checkpoint is about as large."""
+    episodes_per_frame: float
+    """Of a seed, early in training."""
+
+
+def calibrate(asked: Sequence[tuple[TrainingSettings, int]]) -> Iterator[Calibration]:
+    """Measure settings one after the other, in a process of their own.
+
+    Args:
+        asked: settings and how many seeds a process trains at once.
+
+    Raises:
+        InputError: if one of them cannot be trained.
+    """
+    content = json.dumps([{"settings": settings.model_dump(), "seeds": seeds} for settings, seeds in asked])
+    variables = training_environment(os.environ)
+    variables["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    words = [sys.executable, "-m", "ipe.experiments.calibration"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    count = 0
+    try:
+        process.stdin.write(content)
+        process.stdin.close()
+        for line in process.stdout:
+            said = json.loads(line)
+            if "refused" in said:
+                raise InputError(said["refused"])
+            count += 1
+            yield Calibration(**said)
+        if process.wait() != 0 or count < len(asked):
+            raise InputError(f"the calibration ended with exit code {process.returncode}")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def measure(settings: TrainingSettings, seeds: int) -> Calibration:
+    """Train a batch for a moment in this process.
+
+    Args:
+        settings: what to train. Its updates are measured from the first frame on, whatever its warm-up.
+        seeds: how many at once.
+    """
+    from ipe.deep.loop import Loop
+
+    begin = time.perf_counter()
+    loop = Loop([settings.model_copy(update={"warm_up": 0, "frames": 2**31 - 1})] * seeds, range(seeds))
+    try:
+        for _ in range(_WARM):
+            loop.advance()
+        ready = time.perf_counter()
+        frames = 0
+        while frames < _LEAST or time.perf_counter() - ready < SECONDS:
+            loop.advance()
+            frames += 1
+        spent = time.perf_counter() - ready
+        episodes = len(loop.records.arrays()["episodes.seed"])
+        return Calibration(
+            seeds=seeds,
+            start_seconds=ready - begin - _WARM * spent / frames,
+            seconds_per_frame=spent / frames,
+            memory=loop.memory,
+            episodes_per_frame=episodes / (seeds * loop.frame),
+        )
+    finally:
+        loop.close()
+
+
+def main() -> int:
+    """Answer what standard input asks."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)  # what an environment prints must not get between the answers
+    for asked in json.load(sys.stdin):
+        answer: dict[str, Any]
+        try:
+            answer = asdict(measure(read_settings(asked["settings"]), asked["seeds"]))
+        except InputError as error:
+            answer = {"refused": str(error)}
+        answers.write(json.dumps(answer) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

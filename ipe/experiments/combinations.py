@@ -1,0 +1,220 @@
+"""From a case, its base and its lists of values, to its settings."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ipe.deep.settings import BEHAVIOURS, TrainingSettings, paper_settings
+from ipe.errors import InputError
+from ipe.experiments.declared import Setting
+
+_POLICY = ("epsilon-ipe", "ipe")
+_ONLY_WITH = {
+    "epsilon": ("epsilon-greedy",),
+    "temperature": ("boltzmann",),
+    "policy_step_size": _POLICY,
+    "policy_update": _POLICY,
+    "entropy_bonus": _POLICY,
+    "delta_q": _POLICY,
+}
+"""The behaviours that a setting has an effect with; the others have one with all."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A base and a grid."""
+
+    name: str
+    where: str
+    """The table that its fields stand in, for sentences."""
+    fields: dict[str, Any]
+    """Of the base, nested as `TrainingSettings` is."""
+    grid: dict[str, list[Any]]
+    """Values by dotted path."""
+    places: dict[str, str]
+    """The table that each path of the grid stands in."""
+    homes: dict[str, str] = field(default_factory=dict)
+    """The table that each path of the fields stands in."""
+
+    def with_fields(self, name: str, where: str, fields: dict[str, Any], single: bool) -> Case:
+        """With other fields of the base.
+
+        Args:
+            name: of the case.
+            where: its table.
+            fields: instead of the base's.
+            single: whether values are varied one at a time, around these fields.
+        """
+        nested = _nested(fields)
+        if isinstance(environment := nested.get("environment"), str):
+            nested["environment"] = {"id": environment}
+        for path, value in _paths(nested):
+            if path in self.grid and not single:
+                raise InputError(f"{where}.{path} has no effect: {self.places[path]}.{path} lists the values to take")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InputError(f"{where}.{path} must be finite, found {value}")
+        homes = self.homes | {path: where for path, _ in _paths(nested)}
+        return replace(self, name=name, where=where, fields=_merged(self.fields, nested), homes=homes)
+
+    def with_grid(self, where: str, grid: Mapping[str, Any]) -> Case:
+        """With more lists of values; one that was there is replaced."""
+        lists = dict(_lists(grid, where))
+        return replace(self, grid=self.grid | lists, places=self.places | dict.fromkeys(lists, where))
+
+
+def settings_of(case: Case, single: bool) -> list[Setting]:
+    """Every combination; or the base, and each value with all others at the base's.
+
+    Args:
+        case: the case.
+        single: whether one at a time.
+    """
+    if not single:
+        every = itertools.product(*case.grid.values())
+        return [_setting(case, dict(zip(case.grid, values, strict=True)), list(case.grid)) for values in every]
+    first = _setting(case, {}, [])
+    out = [first]
+    for path, values in case.grid.items():
+        made = [_setting(case, {path: value}, [path]) for value in values]
+        out += [setting for setting in made if setting.settings != first.settings]
+    return out
+
+
+def _setting(case: Case, values: dict[str, Any], named: list[str]) -> Setting:
+    settings = _trained(case, values)
+    for path in case.grid:
+        _check_effect(case, path, settings)
+    dump = settings.model_dump()
+    varied = {path: _at(dump, path) for path in case.grid}
+    return Setting(_name(case, {path: varied[path] for path in named}), case.name, varied, settings)
+
+
+def _name(case: Case, values: Mapping[str, Any]) -> str:
+    words = [case.name] * bool(case.name) + [f"{path}={_word(value)}" for path, value in values.items()]
+    return " ".join(words) or "base"
+
+
+def _trained(case: Case, values: dict[str, Any]) -> TrainingSettings:
+    """The settings of a combination; a refusal says which table or which value of the grid is to blame."""
+    try:
+        return _settings(case, values)
+    except InputError as error:
+        together = str(error)
+    if values:
+        _settings_of_fields(case)
+    for path, value in values.items():
+        try:
+            _settings(case, {path: value})
+        except InputError as error:
+            where, said = f"{case.places[path]}.{path}", str(error).removeprefix(f"{path}: ")
+            index = f"[{case.grid[path].index(value)}]" if said != str(error) else ""
+            raise InputError(f"{where}{index}: {said}") from None
+    if values:
+        raise InputError(f"the setting {_name(case, values)}: {together}")
+    return _settings_of_fields(case)
+
+
+def _settings_of_fields(case: Case) -> TrainingSettings:
+    """The settings of the base alone; a refusal says which table is to blame."""
+    try:
+        return _settings(case, {})
+    except InputError as error:
+        said = str(error)
+    named = [path for path in case.homes if re.search(rf"(^|setting ){re.escape(path)}\b", said)]
+    where = case.homes[max(named, key=len)] if named else case.where
+    raise InputError(f"{where}.{said}" if named and said.startswith(named[0]) else f"{where}: {said}")
+
+
+def _settings(case: Case, values: dict[str, Any]) -> TrainingSettings:
+    fields = case.fields
+    for path, value in values.items():
+        fields = _merged(fields, _nest(path, value))
+    environment = fields.get("environment", {})
+    if not isinstance(environment, Mapping):
+        raise InputError(f"environment: must be the name of an environment or a table, found {environment!r}")
+    env_id, behaviour = environment.get("id"), fields.get("behaviour", BEHAVIOURS[0])
+    if env_id is None:
+        raise InputError('the environment is missing: environment = "LunarLander-v3", say')
+    if not isinstance(env_id, str) or not env_id:
+        raise InputError(f"environment.id: must be the name of an environment, found {env_id!r}")
+    others = {name: value for name, value in fields.items() if name != "behaviour"}
+    return paper_settings(env_id, behaviour, **others)
+
+
+def _check_effect(case: Case, path: str, settings: TrainingSettings) -> None:
+    """A list of values that makes no difference would train the same runs again and again."""
+    behaviours = _ONLY_WITH.get(path.partition(".")[0], (settings.behaviour,))
+    if settings.behaviour not in behaviours:
+        raise InputError(
+            f"{case.places[path]}.{path} has no effect with the behaviour {settings.behaviour}; it is for "
+            f"{' and '.join(behaviours)}: list it in the grid of such a case"
+        )
+    if path == "optimiser.momentum" and settings.optimiser.kind == "rmsprop":
+        raise InputError(f"{case.places[path]}.{path} has no effect with rmsprop; it is for optimiser.kind adam")
+
+
+def _lists(grid: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """The lists of a grid by dotted path, each checked for what no setting's values can be."""
+    for name, value in grid.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from _lists(value, where, f"{path}.")
+            continue
+        if not isinstance(value, list):
+            raise InputError(f"{where}.{path} must be a list of values, found {value!r}")
+        if not value:
+            raise InputError(f"{where}.{path} is an empty list")
+        for i, own in enumerate(value):
+            if isinstance(own, float) and not math.isfinite(own):
+                raise InputError(f"{where}.{path}[{i}] must be finite, found {own}")
+            if any(own == other and type(own) is type(other) for other in value[:i]):
+                raise InputError(f"{where}.{path}[{i}] = {own!r} is there twice")
+        yield "environment.id" if path == "environment" else path, value
+
+
+def _nested(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields with dotted names as nested tables."""
+    out: dict[str, Any] = {}
+    for name, value in fields.items():
+        out = _merged(out, _nest(name, _nested(value) if isinstance(value, Mapping) else value))
+    return out
+
+
+def _nest(path: str, value: Any) -> dict[str, Any]:
+    for part in reversed(path.split(".")):
+        value = {part: value}
+    return dict(value)
+
+
+def _merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(values)
+    for name, value in changes.items():
+        inner = merged.get(name)
+        if isinstance(inner, Mapping) and isinstance(value, Mapping):
+            merged[name] = _merged(inner, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _paths(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _paths(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _at(values: Any, path: str) -> Any:
+    for part in path.split("."):
+        values = values[part]
+    return values
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool | None) else str(value)

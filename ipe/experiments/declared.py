@@ -1,0 +1,132 @@
+"""What a sweep is once its file is read: settings, seeds, and the jobs that they make."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from ipe.deep.settings import TrainingSettings, read_settings
+from ipe.errors import InputError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a grid."""
+
+    name: str
+    """Unique in its sweep: the case, then what its grid varies, `epsilon-ipe width=64 value_step_size=0.001`."""
+    case: str
+    """`epsilon-ipe`; empty if the sweep has no cases."""
+    varied: dict[str, Any]
+    """The value here of everything that the case's grid varies, by its path: `{"width": 64, "epsilon.final": 0.1}`.
+    One at a time: too, the base's values included; the case's first setting is the base."""
+    settings: TrainingSettings
+
+    @cached_property
+    def key(self) -> str:
+        """16 hexadecimal digits that stand for the settings, whatever sweep they are in."""
+        text = json.dumps(self.settings.model_dump(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Settings by seeds."""
+
+    name: str
+    seeds: list[int]
+    settings: list[Setting]
+    """All different; those of a case beside each other."""
+    one_at_a_time: bool
+    """Whether the values were varied one at a time around a base; otherwise in all combinations."""
+
+    @cached_property
+    def by_key(self) -> dict[str, Setting]:
+        """The settings by their keys."""
+        return {setting.key: setting for setting in self.settings}
+
+    @property
+    def runs(self) -> int:
+        """Settings times seeds."""
+        return len(self.settings) * len(self.seeds)
+
+    @property
+    def frames(self) -> int:
+        """Of all runs together."""
+        return sum(setting.settings.frames for setting in self.settings) * len(self.seeds)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        settings = [
+            {"name": own.name, "case": own.case, "varied": own.varied, "settings": own.settings.model_dump()}
+            for own in self.settings
+        ]
+        return {"name": self.name, "seeds": self.seeds, "one_at_a_time": self.one_at_a_time, "settings": settings}
+
+    @classmethod
+    def from_plain(cls, content: Mapping[str, Any]) -> Self:
+        """What `plain` gave.
+
+        Raises:
+            InputError: naming what is missing or wrong.
+        """
+        try:
+            seeds = read_seeds(content["seeds"])
+            settings = []
+            for i, own in enumerate(content["settings"]):
+                try:
+                    read = read_settings(own["settings"])
+                except InputError as error:
+                    raise InputError(f"settings[{i}].settings: {error}") from None
+                settings.append(Setting(str(own["name"]), str(own["case"]), dict(own["varied"]), read))
+            sweep = cls(str(content["name"]), seeds, settings, bool(content["one_at_a_time"]))
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the sweep's {error} is missing or wrong") from None
+        if len(sweep.by_key) < len(settings):
+            raise InputError("two of the sweep's settings are the same")
+        return sweep
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some seeds of one setting, trained together by one process."""
+
+    key: str
+    """Of the setting."""
+    seeds: tuple[int, ...]
+
+    @property
+    def id(self) -> str:
+        """Its name, safe as a file's."""
+        return f"{self.key}-{self.seeds[0]}-{self.seeds[-1]}-{len(self.seeds)}"
+
+
+def read_seeds(value: Any) -> list[int]:
+    """Seeds from how many there are, or which.
+
+    Example:
+        >>> read_seeds(3), read_seeds([5, 8])
+        ([0, 1, 2], [5, 8])
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 1 <= value <= 10**6:
+            raise InputError(f"seeds must be from 1 to a million, found {value}")
+        return list(range(value))
+    if not isinstance(value, list | tuple):
+        raise InputError(f"seeds must be how many, or a list of which, found {value!r}")
+    if not value:
+        raise InputError("seeds is an empty list")
+    seen: set[int] = set()
+    for i, seed in enumerate(value):
+        if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+            raise InputError(f"seeds[{i}] must be a whole number from 0 to 2^63 - 1, found {seed!r}")
+        if seed in seen:
+            raise InputError(f"seeds[{i}] = {seed} is there twice")
+        seen.add(seed)
+    return list(value)

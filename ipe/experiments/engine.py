@@ -1,0 +1,176 @@
+"""Sweeps, run: on a local Dask cluster, on somebody's running one, or as one shard of a job array without any.
+
+Whatever runs them, the jobs are `ipe.experiments.jobs.run_job` on a store that all processes see. The engine holds
+nothing that is not in the store: if it is killed, the same call goes on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ipe.deep.stopping import Stop, stopping
+from ipe.errors import InputError
+from ipe.experiments.declared import Job, Sweep
+from ipe.experiments.grids import jobs as make_jobs
+from ipe.experiments.jobs import CHECKPOINT_SECONDS
+from ipe.experiments.ledger import Ledger, SweepProgress
+from ipe.experiments.store import Store, create_store
+from ipe.experiments.watchdog import HANG_SECONDS
+
+Callback = Callable[[SweepProgress], bool | None]
+"""Called with the sweep's progress, about once a second; True stops it, with checkpoints."""
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What a sweep, or a shard of one, has come to."""
+
+    folder: Path
+    status: str
+    """done; stopped, and the same call goes on; or failed: some jobs could not be done."""
+    jobs: int
+    done: int
+    """Jobs that are published."""
+    failed: dict[str, str]
+    """Why jobs could not be done, by their ids."""
+    seeds: dict[str, int]
+    """Of the published jobs: how many runs are done, failed and diverged."""
+    notes: list[str]
+    """What went wrong on the way, in sentences: each seed that failed or diverged among them."""
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    shard: tuple[int, int] | None = None,
+    batch_seeds: int | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    hang_seconds: float = HANG_SECONDS,
+    callback: Callback | None = None,
+) -> SweepResult:
+    """Run a sweep to its end, or go on with it: what is published already is not done again.
+
+    Ctrl-C stops with checkpoints, and so does SIGTERM; the same call goes on. The results depend on settings and seeds
+    alone: not on workers, interruptions, or who else works on the folder at the same time.
+
+    Args:
+        sweep: what to run.
+        folder: of the store. If it holds this sweep, it is gone on with; one with more seeds or settings extends it.
+        workers: processes on this machine. Default: one per core.
+        scheduler: the address of a running Dask scheduler, whose workers see the folder, instead.
+        shard: `(i, n)`: no Dask; this process does the jobs i, i + n, i + 2n, ... one after the other. In a process
+            that has imported JAX before, with JAX as it is configured there; numbers may round differently then.
+        batch_seeds: most seeds in a job, for a new store. Default: as many as a process's cache serves best.
+        checkpoint_seconds: between checkpoints.
+        hang_seconds: how long an environment may take for a step.
+        callback: called with the progress; if it returns True, the sweep stops.
+
+    Returns:
+        What came out.
+
+    Raises:
+        InputError: for arguments, an environment or a folder that do not fit; nothing is written then.
+        KeyboardInterrupt: after Ctrl-C or SIGTERM, when the checkpoints are written.
+    """
+    _check(workers, scheduler, shard, checkpoint_seconds, hang_seconds)
+    if shard is None:
+        from ipe.experiments.cluster import check_installed, check_scheduler
+
+        check_installed()
+        if scheduler is not None:
+            check_scheduler(scheduler)
+    store = create_store(folder, sweep, make_jobs(sweep, batch_seeds))
+    own = _chosen(store, shard)
+    options = {"checkpoint_seconds": checkpoint_seconds, "hang_seconds": hang_seconds}
+    with stopping() as stop:
+        ledger = Ledger(store, own, callback, stop)
+        if ledger.waiting and not stop.is_set():
+            if shard is not None:
+                run_here(ledger, options)
+            else:
+                from ipe.experiments.cluster import run_on_cluster
+
+                run_on_cluster(ledger, options, workers or cores(), scheduler)
+        ledger.tell(at_once=True)
+    if stop.signal is not None:
+        raise KeyboardInterrupt("stopped, with checkpoints")
+    return _result(ledger, stop)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_here(ledger: Ledger, options: dict[str, Any]) -> None:
+    """Do the jobs in this process, one after the other.
+
+    Args:
+        ledger: the jobs, and what has become of them.
+        options: of `ipe.experiments.jobs.run_job`.
+    """
+    from ipe.experiments.jobs import attempt
+
+    while (job := ledger.next_job()) is not None or ledger.postponed:
+        if ledger.stop.is_set():
+            return
+        if job is None:  # another process is at those that are left
+            ledger.tell()
+            ledger.stop.wait(0.5)
+            continue
+        current = job
+
+        def report(progress: Any, current: Job = current) -> None:
+            wrong = sum(own.status in ("failed", "diverged") for own in progress.seeds)
+            ledger.hear(current.id, progress.frame, wrong)
+            ledger.tell()
+
+        ledger.begin(job)
+        state, reason = attempt(
+            ledger.store.folder, job.id, stopped=ledger.stop.is_set, report=report, say=ledger.notes.append, **options
+        )
+        ledger.end(job, state, reason)
+        ledger.tell()
+
+
+def _chosen(store: Store, shard: tuple[int, int] | None) -> Sequence[Job]:
+    return store.jobs if shard is None else store.jobs[shard[0] :: shard[1]]
+
+
+def _check(
+    workers: int | None,
+    scheduler: str | None,
+    shard: tuple[int, int] | None,
+    checkpoint_seconds: float,
+    hang_seconds: float,
+) -> None:
+    if workers is not None and workers < 1:
+        raise InputError(f"workers must be 1 or more, found {workers}")
+    if sum(given is not None for given in (workers, scheduler, shard)) > 1:
+        raise InputError("give one of workers, scheduler and shard")
+    if shard is not None and not 0 <= shard[0] < shard[1]:
+        raise InputError(f"shard must be i/n with i from 0 to n - 1, found {shard[0]}/{shard[1]}")
+    if not checkpoint_seconds >= 0.0:
+        raise InputError(f"checkpoint_seconds must be 0 or more, found {checkpoint_seconds}")
+    if not 0.0 < hang_seconds <= 1e6:
+        raise InputError(f"hang_seconds must be above 0, and at most a million, found {hang_seconds}")
+
+
+def _result(ledger: Ledger, stop: Stop) -> SweepResult:
+    status = "failed" if ledger.failed else "done" if ledger.finished else "stopped" if stop.is_set() else "failed"
+    return SweepResult(
+        folder=ledger.store.folder,
+        status=status,
+        jobs=len(ledger.jobs),
+        done=len(ledger.done),
+        failed=ledger.failed,
+        seeds=ledger.seeds,
+        notes=ledger.notes,
+    )

@@ -1,0 +1,113 @@
+"""Results for other tools: frames of pandas or polars, and a DuckDB connection. None of them is needed by `ipe`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ipe.errors import InputError
+from ipe.experiments.declared import Sweep
+from ipe.experiments.results import Results, load_results
+
+KINDS = ("episodes", "progress", "outcomes", "settings")
+LIBRARIES = ("pandas", "polars")
+
+
+def frame(folder: str | os.PathLike[str], kind: str = "episodes", library: str = "pandas") -> Any:
+    """A table of a sweep's results, verified as by `load_results`, which says what is missing.
+
+    Args:
+        folder: of the store.
+        kind: episodes (setting, case, seed, frame, return, length); progress (setting, case, seed, frame, epsilon,
+            entropy, td_error, ipe_error, q_mean); outcomes (setting, case, seed, status, frame, reason); or settings,
+            one row each: setting, case, key, and every field by its path. `setting` is the name in all of them.
+        library: pandas or polars.
+
+    Raises:
+        InputError: if the library is not installed, or there is no such kind or store.
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}; found {kind!r}")
+    if library not in LIBRARIES:
+        raise InputError(f"library must be one of {', '.join(LIBRARIES)}; found {library!r}")
+    module = _module(library)
+    table = named_table(load_results(folder, progress=kind == "progress"), kind)
+    return table.to_pandas() if library == "pandas" else module.from_arrow(table)
+
+
+def connect(folder: str | os.PathLike[str]) -> Any:
+    """A DuckDB connection, in memory, with the tables `episodes`, `progress`, `outcomes` and `settings` of `frame`.
+
+    Args:
+        folder: of the store. Its results are read and verified once, now.
+    """
+    module = _module("duckdb")
+    results = load_results(folder)
+    connection = module.connect()
+    for kind in KINDS:
+        connection.register(kind, named_table(results, kind))
+    return connection
+
+
+def named_table(results: Results, kind: str) -> pa.Table:
+    """A table with the settings' names and cases in the place of their indices; `kind` as in `frame`."""
+    if kind == "settings":
+        return _settings(results.sweep)
+    table = _outcomes(results) if kind == "outcomes" else getattr(results, kind)
+    indices = table["setting"].combine_chunks()
+    names = [setting.name for setting in results.sweep.settings]
+    cases = [setting.case for setting in results.sweep.settings]
+    distinct = list(dict.fromkeys(cases))
+    of_setting = np.array([distinct.index(case) for case in cases], np.int32)
+    case = pa.DictionaryArray.from_arrays(pa.array(of_setting[np.asarray(indices)], pa.int32()), pa.array(distinct))
+    name = pa.DictionaryArray.from_arrays(indices, pa.array(names))
+    return table.set_column(0, "setting", name).add_column(1, "case", case)
+
+
+def _outcomes(results: Results) -> pa.Table:
+    kinds = {
+        "setting": pa.int32(),
+        "seed": pa.int64(),
+        "status": pa.string(),
+        "frame": pa.int64(),
+        "reason": pa.string(),
+    }
+    columns = {name: pa.array([own[name] for own in results.outcomes], kind) for name, kind in kinds.items()}
+    return pa.table({name: pa.chunked_array([column]) for name, column in columns.items()})
+
+
+def _settings(sweep: Sweep) -> pa.Table:
+    rows = [
+        {"setting": own.name, "case": own.case, "key": own.key, **_flat(own.settings.model_dump())}
+        for own in sweep.settings
+    ]
+    paths = dict.fromkeys(path for row in rows for path in row)
+    return pa.table({path: _column([row.get(path) for row in rows]) for path in paths})
+
+
+def _flat(fields: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in fields.items():
+        out |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    return out
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Of one type if they are; options of environments may differ, and are then JSON."""
+    try:
+        return pa.array(values)
+    except pa.ArrowException:
+        return pa.array([json.dumps(value) for value in values])
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InputError(f"{name} is not installed; install it with: pip install {name}") from None

@@ -1,0 +1,209 @@
+r"""Sweeps declared in TOML: a base, a grid of lists, named cases.
+
+::
+
+    name = "widths"
+    seeds = 30                                # or which: [3, 5, 8]
+
+    [base]                                    # fields of TrainingSettings; the rest is the paper's
+    environment = "LunarLander-v3"            # or a table with id, frame_limit and options
+
+    [grid]                                    # every combination, in each case
+    width = [64, 128, 256]
+
+    [cases.epsilon-greedy]                    # other fields of the base for this case
+    behaviour = "epsilon-greedy"
+    grid = { "epsilon.final" = [0.2, 0.01] }  # and a grid of its own, beside the common one
+
+    [cases.epsilon-ipe]
+    behaviour = "epsilon-ipe"
+
+With `one_at_a_time = true` a case has its base, and each listed value of each hyperparameter with all others at the
+base's, instead of every combination.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ipe.deep.settings import read_settings
+from ipe.errors import InputError
+from ipe.experiments.combinations import Case, settings_of
+from ipe.experiments.declared import Job, Setting, Sweep, read_seeds
+
+__all__ = ["Job", "Setting", "Sweep", "changed", "jobs", "make_sweep", "read_sweep", "shipped_sweeps"]
+
+_KEYS = ("name", "seeds", "one_at_a_time", "base", "grid", "cases")
+MOST_SETTINGS = 100_000
+
+
+def read_sweep(path: str | os.PathLike[str]) -> Sweep:
+    """The sweep in a TOML file; or the shipped one of that name (`shipped_sweeps`), if there is no such file.
+
+    Args:
+        path: of the file. Its name is the sweep's if it gives none.
+
+    Raises:
+        InputError: one sentence with the file, the path of the field, and the nearest valid name.
+    """
+    file = Path(path)
+    if not file.exists() and str(path) in (known := shipped_sweeps()):
+        file = known[str(path)]
+    try:
+        content = tomllib.loads(file.read_bytes().decode())
+    except FileNotFoundError:
+        names = ", ".join(shipped_sweeps())
+        raise InputError(f"there is no file {path}, and no sweep of that name; those that have one: {names}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from None
+    try:
+        return make_sweep({"name": file.stem} | content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def shipped_sweeps() -> dict[str, Path]:
+    """The files that come with `ipe`, by name: the grids of the paper's appendix."""
+    folder = Path(__file__).parent / "sweeps"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def make_sweep(content: dict[str, Any]) -> Sweep:
+    """A sweep from the content of a TOML file.
+
+    Args:
+        content: name, seeds, one_at_a_time, base, grid and cases, as this module's docstring shows.
+
+    Raises:
+        InputError: one sentence with the path of the first wrong field.
+
+    Example:
+        >>> base = {"environment": "LunarLander-v3", "behaviour": "epsilon-greedy"}
+        >>> grid = {"width": [64, 256], "epsilon": {"final": [0.1, 0.01]}}
+        >>> sweep = make_sweep({"name": "small", "seeds": 5, "base": base, "grid": grid})
+        >>> len(sweep.settings), sweep.runs, sweep.settings[0].name
+        (4, 20, 'width=64 epsilon.final=0.1')
+        >>> sweep.settings[0].settings.target_period  # what is not given is the paper's
+        500
+    """
+    _check_keys(content)
+    name = content.get("name", "")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise InputError(f"name must be a text on one line, found {name!r}")
+    single = content.get("one_at_a_time", False)
+    if not isinstance(single, bool):
+        raise InputError(f"one_at_a_time must be true or false, found {single!r}")
+    seeds = read_seeds(content.get("seeds", 1))
+    cases = _cases(content)
+    count = sum(math.prod(len(values) for values in case.grid.values()) for case in cases) if not single else 0
+    if count > MOST_SETTINGS:
+        raise InputError(f"the grid has {count} settings; at most {MOST_SETTINGS} are possible")
+    settings = [setting for case in cases for setting in settings_of(case, single)]
+    _check_different(settings)
+    return Sweep(name, seeds, settings, single)
+
+
+def jobs(sweep: Sweep, batch_seeds: int | None = None) -> list[Job]:
+    """The jobs of a sweep: for every setting its seeds in batches, whatever machine will run them.
+
+    Args:
+        sweep: the sweep.
+        batch_seeds: most seeds in a job. Default: as many as a process's cache serves best.
+
+    Returns:
+        Settings in their order, and the seeds of each.
+
+    Raises:
+        InputError: for an environment that cannot be trained on, and for a number of seeds that is not possible.
+    """
+    from ipe.deep.environments import make_environment
+    from ipe.deep.runs import most_seeds, seeds_per_batch, split_seeds
+
+    specs: dict[str, Any] = {}
+    out: list[Job] = []
+    for setting in sweep.settings:
+        own = setting.settings
+        known = own.environment.model_dump_json()
+        if known not in specs:
+            environment = make_environment(own.environment, sweep.seeds[0])
+            environment.close()
+            specs[known] = environment.spec
+        spec = specs[known]
+        limit = most_seeds(own, spec.image, spec.actions)
+        if batch_seeds is not None and not 1 <= batch_seeds <= 16:
+            raise InputError(f"batch_seeds must lie between 1 and 16, found {batch_seeds}")
+        most = min(limit, batch_seeds or seeds_per_batch(own, spec.image))
+        out += [Job(setting.key, tuple(batch)) for batch in split_seeds(sweep.seeds, most, 1)]
+    return out
+
+
+def changed(sweep: Sweep, *, seeds: int | list[int] | None = None, frames: int | None = None) -> Sweep:
+    """A sweep with other seeds or another number of frames.
+
+    Args:
+        sweep: the sweep.
+        seeds: how many, or which. Default: the same.
+        frames: of every run. Default: the same.
+
+    Raises:
+        InputError: naming what is wrong with them, or if the grid varies the frames.
+    """
+    settings = sweep.settings
+    if frames is not None:
+        if any("frames" in own.varied for own in settings):
+            raise InputError("frames are what the grid varies; they cannot be given for all settings")
+        settings = [
+            replace(own, settings=read_settings(own.settings.model_dump() | {"frames": frames})) for own in settings
+        ]
+        _check_different(settings)
+    return replace(sweep, settings=settings, seeds=sweep.seeds if seeds is None else read_seeds(seeds))
+
+
+def _check_keys(content: dict[str, Any]) -> None:
+    from difflib import get_close_matches
+
+    for key in content:
+        if key not in _KEYS:
+            close = get_close_matches(key, _KEYS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(_KEYS)}"
+            raise InputError(f"there is no key {key} in a sweep's file ({hint})")
+    for key in ("base", "grid", "cases"):
+        if not isinstance(content.get(key, {}), dict):
+            raise InputError(f"{key} must be a table, found {content[key]!r}")
+
+
+def _cases(content: dict[str, Any]) -> list[Case]:
+    base, grid = content.get("base", {}), content.get("grid", {})
+    common = Case("", "base", {}, {}, {}).with_fields("", "base", base, True).with_grid("grid", grid)
+    if "cases" not in content:
+        return [common]
+    if not content["cases"]:
+        raise InputError("cases is an empty table")
+    cases = []
+    for name, fields in content["cases"].items():
+        if not name.strip() or not name.isprintable():
+            raise InputError(f"cases: a case's name must be a text on one line, found {name!r}")
+        where = f"cases.{name}"
+        if not isinstance(fields, dict):
+            raise InputError(f"{where} must be a table, found {fields!r}")
+        own = dict(fields)
+        inner = own.pop("grid", {})
+        if not isinstance(inner, dict):
+            raise InputError(f"{where}.grid must be a table, found {inner!r}")
+        case = common.with_fields(name, where, own, content.get("one_at_a_time") is True)
+        cases.append(case.with_grid(f"{where}.grid", inner))
+    return cases
+
+
+def _check_different(settings: list[Setting]) -> None:
+    seen: dict[str, Setting] = {}
+    for setting in settings:
+        if (before := seen.setdefault(setting.key, setting)) is not setting:
+            raise InputError(f"the settings {before.name!r} and {setting.name!r} are the same")

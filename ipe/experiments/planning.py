@@ -1,0 +1,145 @@
+"""What a sweep will take: settings, runs, frames, disk, and time, before anything is started."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ipe.deep.settings import TrainingSettings
+from ipe.experiments.calibration import Calibration, calibrate
+from ipe.experiments.declared import Job, Sweep
+
+MOST_MEASURED = 8
+"""Program shapes that are measured; of more, these many among them."""
+_EPISODE_BYTES = 20
+_PROGRESS_BYTES = 48
+_JOB_BYTES = 8_000
+_CHECKPOINTS = 3  # two are kept, and one is being written
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An estimate."""
+
+    settings: int
+    runs: int
+    jobs: int
+    frames: int
+    """Of all runs together."""
+    result_bytes: int
+    """On disk in the end."""
+    work_bytes: dict[int, int]
+    """For checkpoints on the way, at most, by the number of cores."""
+    seconds: dict[int, float]
+    """By the number of cores of this kind."""
+    measured: int
+    """Program shapes that were measured."""
+    shapes: int
+    """That there are; those that were not measured are taken to be like the nearest in width that was."""
+
+
+def plan_sweep(
+    sweep: Sweep,
+    jobs: Sequence[Job],
+    cores: Iterable[int],
+    measure: Callable[[Sequence[tuple[TrainingSettings, int]]], Iterable[Calibration]] = calibrate,
+) -> Plan:
+    """Estimate what a sweep takes. Trains for some seconds to measure it; writes nothing.
+
+    Args:
+        sweep: the sweep.
+        jobs: its jobs.
+        cores: the numbers of cores to estimate for.
+        measure: measures settings with a number of seeds at once.
+    """
+    shapes = _shapes(sweep, jobs)
+    chosen = _chosen(list(shapes))
+    asked = [shapes[shape] for shape in chosen]
+    found = dict(zip(chosen, measure(asked), strict=True))
+    of_shape = {shape: found.get(shape) or _nearest(shapes[shape], shapes, found) for shape in shapes}
+    of_job = [(job, _like(of_shape[_shape(sweep, job)], len(job.seeds))) for job in jobs]
+    lengths = [own.start_seconds + _frames(sweep, job) * own.seconds_per_frame for job, own in of_job]
+    numbers = sorted(set(cores))
+    return Plan(
+        settings=len(sweep.settings),
+        runs=sweep.runs,
+        jobs=len(jobs),
+        frames=sweep.frames,
+        result_bytes=round(sum(_result_bytes(_frames(sweep, job), own) for job, own in of_job)),
+        work_bytes={n: _work_bytes([own for _, own in of_job], n) for n in numbers},
+        seconds={n: makespan(lengths, n) for n in numbers},
+        measured=len(chosen),
+        shapes=len(shapes),
+    )
+
+
+def makespan(lengths: Iterable[float], cores: int) -> float:
+    """How long jobs take, each given to the core that is free first.
+
+    Example:
+        >>> makespan([3.0, 2.0, 2.0], 2)
+        4.0
+    """
+    ends = [0.0] * cores
+    for length in lengths:
+        heapq.heapreplace(ends, ends[0] + length)
+    return max(ends)
+
+
+def _shapes(sweep: Sweep, jobs: Sequence[Job]) -> dict[str, tuple[TrainingSettings, int]]:
+    """The compiled programs that there are, each with a setting and the most seeds that a job has of it."""
+    out: dict[str, tuple[TrainingSettings, int]] = {}
+    for job in jobs:
+        shape = _shape(sweep, job)
+        settings, seeds = out.get(shape, (sweep.by_key[job.key].settings, 0))
+        out[shape] = (settings, max(seeds, len(job.seeds)))
+    return out
+
+
+def _shape(sweep: Sweep, job: Job) -> str:
+    program: dict[str, Any] = dict(sweep.by_key[job.key].settings.program)
+    del program["frames"]
+    return json.dumps(program, sort_keys=True)
+
+
+def _frames(sweep: Sweep, job: Job) -> int:
+    return sweep.by_key[job.key].settings.frames
+
+
+def _chosen(shapes: list[str]) -> list[str]:
+    """All of them, or some at even distances."""
+    n = len(shapes)
+    return shapes if n <= MOST_MEASURED else [shapes[i * n // MOST_MEASURED] for i in range(MOST_MEASURED)]
+
+
+def _nearest(
+    asked: tuple[TrainingSettings, int],
+    shapes: Mapping[str, tuple[TrainingSettings, int]],
+    found: Mapping[str, Calibration],
+) -> Calibration:
+    """The measurement of the shape that is most like it: its environment and behaviour first, then its width."""
+
+    def distance(shape: str) -> tuple[bool, bool, float]:
+        one, other = asked[0], shapes[shape][0]
+        return one.environment != other.environment, one.behaviour != other.behaviour, abs(one.width - other.width)
+
+    return found[min(found, key=distance)]
+
+
+def _like(own: Calibration, seeds: int) -> Calibration:
+    """For another number of seeds at once: in proportion, and one costs as much as two, since it is padded."""
+    share = max(seeds, min(2, own.seeds)) / max(own.seeds, 1)
+    return replace(own, seeds=seeds, seconds_per_frame=own.seconds_per_frame * share)
+
+
+def _result_bytes(frames: int, own: Calibration) -> float:
+    rows = _EPISODE_BYTES * own.episodes_per_frame + _PROGRESS_BYTES / 1000
+    return _JOB_BYTES + own.seeds * frames * rows
+
+
+def _work_bytes(calibrations: Sequence[Calibration], cores: int) -> int:
+    largest = sorted((own.memory * own.seeds for own in calibrations), reverse=True)[:cores]
+    return _CHECKPOINTS * sum(largest)

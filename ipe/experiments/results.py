@@ -1,0 +1,157 @@
+"""The reader: all results of a sweep as tables, every byte verified, and what is wrong with the store in sentences.
+
+Nothing that is damaged is used, nothing is counted twice, and what is missing is said. Reading changes nothing, and can
+be done while the sweep is running.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ipe.errors import InputError
+from ipe.experiments.declared import Sweep
+from ipe.experiments.reading import Part, foreign_results, ranges, read_parts
+from ipe.experiments.store import open_store
+from ipe.experiments.tables import empty_table
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a sweep has come to. `setting` is everywhere the index into `sweep.settings`."""
+
+    sweep: Sweep
+    episodes: pa.Table
+    """setting, seed, frame, return, length; sorted by the first three."""
+    progress: pa.Table
+    """setting, seed, frame, epsilon, entropy, td_error, ipe_error, q_mean; sorted by the first three. Empty if it was
+    not asked for."""
+    outcomes: list[dict[str, Any]]
+    """Per run: setting, seed, status (done, failed or diverged), frame, reason; sorted by the first two."""
+    problems: list[str]
+    """Sentences: what is damaged or twice there, and what is missing."""
+    missing: list[tuple[int, int]] = field(default_factory=list)
+    """Setting and seed of the runs that have no valid result."""
+
+    def episodes_of(self, setting: int) -> pa.Table:
+        """The episodes of one setting, without a copy."""
+        return _slice(self.episodes, self._episode_starts, setting)
+
+    def progress_of(self, setting: int) -> pa.Table:
+        """The progress of one setting, without a copy."""
+        return _slice(self.progress, self._progress_starts, setting)
+
+    def outcomes_of(self, setting: int) -> list[dict[str, Any]]:
+        """The outcomes of one setting, by seed."""
+        return self._outcomes.get(setting, [])
+
+    @cached_property
+    def _episode_starts(self) -> NDArray[np.int64]:
+        return _starts(self.episodes, len(self.sweep.settings))
+
+    @cached_property
+    def _progress_starts(self) -> NDArray[np.int64]:
+        return _starts(self.progress, len(self.sweep.settings))
+
+    @cached_property
+    def _outcomes(self) -> dict[int, list[dict[str, Any]]]:
+        out: dict[int, list[dict[str, Any]]] = {}
+        for outcome in self.outcomes:
+            out.setdefault(outcome["setting"], []).append(outcome)
+        return out
+
+
+def load_results(
+    folder: str | os.PathLike[str], *, progress: bool = True, settings: Sequence[int | str] | None = None
+) -> Results:
+    """Read the results of a sweep: the sha256 of every file and the checksum of every page that is read are verified.
+
+    Args:
+        folder: of the store.
+        progress: whether to read the progress too.
+        settings: indices or names of those to read. Default: all.
+
+    Raises:
+        InputError: if there is no store, it is of a later version, or has no such setting. What is wrong with single
+            results is in `problems`.
+    """
+    store = open_store(folder)
+    found = read_parts(store, _wanted(store.sweep, settings), ("episodes", "progress") if progress else ("episodes",))
+    parts = sorted((part for part in found if part.manifest is not None), key=_order)
+    missing = sorted((part.setting, seed) for part in found if part.manifest is None for seed in part.job.seeds)
+    problems = [problem for part in found for problem in part.problems]
+    return Results(
+        sweep=store.sweep,
+        episodes=_joined(parts, "episodes"),
+        progress=_joined(parts if progress else [], "progress"),
+        outcomes=sorted(_outcomes(parts), key=lambda outcome: (outcome["setting"], outcome["seed"])),
+        problems=problems + (foreign_results(store) if settings is None else []) + _gaps(store.sweep, missing),
+        missing=missing,
+    )
+
+
+def _order(part: Part) -> tuple[int, int]:
+    return part.setting, min(part.job.seeds)
+
+
+def _wanted(sweep: Sweep, settings: Sequence[int | str] | None) -> list[int]:
+    count = len(sweep.settings)
+    if settings is None:
+        return list(range(count))
+    names = {setting.name: i for i, setting in enumerate(sweep.settings)}
+    out = set()
+    for i, given in enumerate(settings):
+        found = names.get(given) if isinstance(given, str) else given
+        if found is None or not 0 <= found < count:
+            raise InputError(f"settings[{i}] = {given!r} is none of the sweep's {count} settings")
+        out.add(int(found))
+    return sorted(out)
+
+
+def _joined(parts: Sequence[Part], kind: str) -> pa.Table:
+    tables = [part.tables[kind] for part in parts]
+    table = pa.concat_tables(tables) if tables else empty_table(kind)
+    counts = [own.num_rows for own in tables]
+    setting = np.repeat(np.array([part.setting for part in parts], np.int32), counts)
+    table = table.add_column(0, pa.field("setting", pa.int32(), nullable=False), pa.array(setting, pa.int32()))
+    if _interleaved(parts):
+        table = table.sort_by([(name, "ascending") for name in ("setting", "seed", "frame")])
+    return table
+
+
+def _interleaved(parts: Sequence[Part]) -> bool:
+    """Whether the seeds of one job lie among those of the next; within a job they are in order."""
+    return any(
+        before.setting == after.setting and max(before.job.seeds) > min(after.job.seeds)
+        for before, after in itertools.pairwise(parts)
+    )
+
+
+def _outcomes(parts: Sequence[Part]) -> Iterable[dict[str, Any]]:
+    for part in parts:
+        if part.manifest is not None:
+            yield from ({"setting": part.setting, **outcome} for outcome in part.manifest.outcomes)
+
+
+def _gaps(sweep: Sweep, missing: Sequence[tuple[int, int]]) -> list[str]:
+    seeds: dict[int, list[int]] = {}
+    for setting, seed in missing:
+        seeds.setdefault(setting, []).append(seed)
+    return [f"setting {sweep.settings[setting].name!r}: no result for {ranges(own)}" for setting, own in seeds.items()]
+
+
+def _starts(table: pa.Table, settings: int) -> NDArray[np.int64]:
+    return np.searchsorted(np.asarray(table["setting"]), np.arange(settings + 1))
+
+
+def _slice(table: pa.Table, starts: NDArray[np.int64], setting: int) -> pa.Table:
+    start, end = int(starts[setting]), int(starts[setting + 1])
+    return table.slice(start, end - start)
