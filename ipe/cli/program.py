@@ -35,12 +35,18 @@ COMMANDS: dict[str, Command] = {
     "solve": Command("ipe.cli.solve", "the policy that a value function is the value of, or the nearest to it"),
     "zoo": Command("ipe.cli.zoo", "the MDPs that have a name; or one MDP in full"),
     "draw": Command("ipe.cli.draw", "a small MDP as a diagram: .svg, .png or .pdf"),
-    "reproduce": Command("ipe.cli.reproduce", "a study of the paper: figures, data and a verdict on every claim"),
+    "reproduce": Command(
+        "ipe.cli.reproduce", "a study of the paper: figures, data and a verdict on every claim", saves=True
+    ),
     "train": Command("ipe.cli.train", "DQN with epsilon-IPE or another behaviour, many seeds at once", saves=True),
+    "sweep": Command("ipe.cli.sweep", "a grid of settings by seeds, on this machine or a cluster", saves=True),
+    "status": Command("ipe.cli.status", "where a sweep is: done, running, failed, the time left"),
     "evaluate": Command("ipe.cli.evaluate", "the returns of a trained run's policy in new episodes"),
     "curves": Command("ipe.cli.curves", "learning curves of training runs as a figure, and the areas under them"),
+    "report": Command("ipe.cli.report", "a sweep's results as one page, figures and tables"),
     "watch": Command("ipe.cli.watch", "a trained run's policy in its environment, as a GIF"),
     "polytope": Command("ipe.cli.polytope", "the values of all policies of a two-state MDP, and the value map on them"),
+    "explore": Command("ipe.cli.explore", "the value polytope of a two-state MDP in the browser: drag, edit, learn"),
 }
 
 _HELP = """\

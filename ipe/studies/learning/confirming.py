@@ -1,0 +1,33 @@
+"""Fresh runs of what a sweep has chosen: by the runs that chose it, the best setting looks better than it is."""
+
+from __future__ import annotations
+
+from ipe.errors import InputError
+from ipe.experiments.declared import Sweep
+from ipe.experiments.results import Results
+from ipe.figures.report.findings import findings_of
+from ipe.figures.report.series import read_groups
+from ipe.studies.learning.evidence import SEED
+
+
+def confirming_sweep(results: Results, seeds: int) -> Sweep:
+    """The sweep of the best setting of each case and environment, with seeds that the first one did not have.
+
+    Args:
+        results: of the sweep, all of it: a setting cannot be chosen before its runs are there.
+        seeds: how many fresh runs.
+
+    Raises:
+        InputError: if runs are missing.
+    """
+    if seeds < 1:
+        raise InputError(f"confirm_seeds must be 1 or more, found {seeds}")
+    if results.missing:
+        setting, seed = results.missing[0]
+        raise InputError(
+            f"{len(results.missing)} runs are missing, the first seed {seed} of "
+            f"{results.sweep.settings[setting].name!r}: the best setting is chosen when all are there"
+        )
+    first = max(results.sweep.seeds) + 1
+    chosen = [row.series.setting for group in read_groups(results) for row in findings_of(group, seed=SEED).chosen]
+    return Sweep(f"{results.sweep.name}, fresh runs", list(range(first, first + seeds)), chosen, one_at_a_time=False)

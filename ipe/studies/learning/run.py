@@ -1,0 +1,169 @@
+"""Running a study of deep learning: its sweeps, one store each, then claims and the report.
+
+::
+
+    OUT/curves/         a store for each part, as `ipe sweep` makes them
+    OUT/sensitivity/
+    OUT/report/         report.html, figures and tables of the curves, claims.md
+    OUT/report/sensitivity/
+    OUT/claims.json
+
+The same call goes on where it was stopped; reports are written anew from what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from ipe.analysis import Claim, claims_records
+from ipe.atomic import write_atomic
+from ipe.errors import InputError
+from ipe.experiments.engine import run_sweep
+from ipe.experiments.ledger import SweepProgress
+from ipe.experiments.results import load_results
+from ipe.figures.report import run_versions, write_report
+from ipe.studies.learning.confirming import confirming_sweep
+from ipe.studies.learning.study import CURVES, GRID, LearningStudy, Parts, joined
+
+CONFIRM = "confirm"
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study has come to.
+
+    Attributes:
+        folder: where it is.
+        status: done; stopped, and the same call goes on; or failed: some jobs could not be done.
+        claims: with their verdicts, on the runs that there are.
+        reports: the pages.
+        notes: what went wrong on the way, in sentences.
+    """
+
+    folder: Path
+    status: str
+    claims: list[Claim]
+    reports: list[Path]
+    notes: list[str]
+
+
+def chosen_parts(
+    study: LearningStudy,
+    *,
+    runs: int | None = None,
+    frames: int | None = None,
+    full_grid: bool = False,
+    only: Sequence[str] | None = None,
+) -> Parts:
+    """The sweeps that a call of `run_learning_study` runs."""
+    parts = study.sweeps(runs, frames, full_grid)
+    for name in only or ():
+        if name not in parts:
+            raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(parts)}")
+    return {name: sweep for name, sweep in parts.items() if not only or name in only}
+
+
+def run_learning_study(
+    study: LearningStudy,
+    out: str | os.PathLike[str],
+    *,
+    runs: int | None = None,
+    frames: int | None = None,
+    full_grid: bool = False,
+    only: Sequence[str] | None = None,
+    confirm_seeds: int = 0,
+    workers: int | None = None,
+    callback: Callable[[str, SweepProgress], bool | None] | None = None,
+) -> StudyResult:
+    """Run a study's sweeps, or go on with them, then judge and report.
+
+    Args:
+        study: which.
+        out: its folder. Results of other numbers of frames are refused; more runs extend what is there.
+        runs: per setting. Default: the paper's.
+        frames: per run. Default: the paper's.
+        full_grid: every setting of the appendix, not only the bold ones.
+        only: some of the parts.
+        confirm_seeds: how many fresh runs of each chosen setting to report on.
+        workers: processes. Default: one per core.
+        callback: called with the part and its progress about once a second; True stops, with checkpoints.
+
+    Returns:
+        What came out.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C, when the checkpoints are written.
+    """
+    folder, parts = Path(out), chosen_parts(study, runs=runs, frames=frames, full_grid=full_grid, only=only)
+    status, notes = "done", list[str]()
+    for name, sweep in parts.items():
+        told = None if callback is None else partial(callback, name)
+        result = run_sweep(sweep, folder / name, workers=workers, callback=told)
+        notes += result.notes
+        if result.status == "stopped":
+            return StudyResult(folder, "stopped", [], [], notes)
+        status = status if result.status == "done" else result.status
+        if confirm_seeds and name in (CURVES, GRID):
+            fresh = confirming_sweep(load_results(folder / name, progress=False), confirm_seeds)
+            told = None if callback is None else partial(callback, CONFIRM)
+            notes += run_sweep(fresh, folder / CONFIRM, workers=workers, callback=told).notes
+    claims, reports = report_study(study, folder)
+    return StudyResult(folder, status, claims, reports, notes)
+
+
+def report_study(study: LearningStudy, folder: str | os.PathLike[str]) -> tuple[list[Claim], list[Path]]:
+    """Judge a study's claims by the results that are in its folder, and write its reports.
+
+    Returns:
+        The claims, and the pages written.
+    """
+    place = Path(folder)
+    have = {path.name: load_results(path) for path in sorted(place.iterdir()) if (path / "sweep.json").is_file()}
+    have = {name: results for name, results in have.items() if results.outcomes}
+    main = [have[name] for name in (GRID, CURVES) if name in have][:1]
+    singles = [own for name, own in have.items() if name not in (GRID, CURVES, CONFIRM, "sensitivity")]
+    claims: list[Claim] = []
+    pages: list[Path] = []
+    if main or singles:
+        results = joined([*main, *singles])
+        claims = study.claims(joined([*([have[CONFIRM]] if CONFIRM in have else main), *singles]))
+        pages += write_report(
+            results,
+            place / "report",
+            title=study.title,
+            claims=claims,
+            made_with=_made_with(place, [name for name in have if name != "sensitivity"]),
+            confirm=have.get(CONFIRM),
+            overwrite=True,
+        )[:1]
+    if "sensitivity" in have:
+        title = f"{study.title}: one hyperparameter at a time"
+        pages += write_report(
+            have["sensitivity"],
+            place / "report" / "sensitivity",
+            title=title,
+            made_with=_made_with(place, ["sensitivity"]),
+            overwrite=True,
+        )[:1]
+    text = f"{json.dumps(claims_records(claims), indent=1, ensure_ascii=False)}\n".encode()
+    write_atomic(place / "claims.json", partial(_put, text))
+    return claims, pages
+
+
+def _made_with(folder: Path, parts: Sequence[str]) -> dict[str, list[str]]:
+    """The versions and processors of all runs of some parts."""
+    out: dict[str, list[str]] = {}
+    for part in parts:
+        for name, values in run_versions(folder / part).items():
+            out[name] = sorted({*out.get(name, []), *values})
+    return out
+
+
+def _put(content: bytes, file: BinaryIO) -> None:
+    file.write(content)

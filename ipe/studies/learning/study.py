@@ -1,0 +1,121 @@
+"""A study of deep learning, declared: the sweeps that it runs, and the sentences that it judges by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ipe.analysis import Claim
+from ipe.experiments.declared import Sweep
+from ipe.experiments.grids import make_sweep, read_sweep
+from ipe.experiments.results import Results
+from ipe.figures.report.findings import findings_of
+from ipe.figures.report.series import Group, Series, read_groups
+from ipe.studies.learning.evidence import SEED
+
+CURVES = "curves"
+"""The part of every study whose runs the paper's figure shows; with the whole grid, the part is called `grid`."""
+GRID = "grid"
+
+Parts: TypeAlias = Mapping[str, Sweep]
+
+
+@dataclass(frozen=True)
+class LearningStudy:
+    """One environment of the paper.
+
+    Attributes:
+        name: as on the command line.
+        title: of its report.
+        runs: how many the paper has.
+        frames: how many a run has.
+        parts: from runs and frames to the sweeps by the names of their folders, `curves` first.
+        grids: the shipped sweeps that make up the appendix's grid, by case.
+        judge: from the chosen setting of each case, the frames of the curves, to claims. Cases may be missing.
+    """
+
+    name: str
+    title: str
+    runs: int
+    frames: int
+    parts: Callable[[int, int], Parts]
+    grids: Mapping[str, str]
+    judge: Callable[[Mapping[str, Series], Group], Sequence[Claim]]
+
+    def sweeps(self, runs: int | None = None, frames: int | None = None, full_grid: bool = False) -> Parts:
+        """What is run: the paper's numbers of runs and frames, or others; instead of the bold settings, all."""
+        count, length = runs or self.runs, frames or self.frames
+        parts = dict(self.parts(count, length))
+        if full_grid:
+            del parts[CURVES]
+            parts = {GRID: whole_grid(self.name, self.grids, count, length), **parts}
+        return parts
+
+    def claims(self, results: Results) -> list[Claim]:
+        """The verdicts on the runs of `curves` or `grid`, with those of single cases (`joined`).
+
+        Of a case with a single run nothing can be said.
+        """
+        (group, *_) = read_groups(results, grid_points=500)
+        chosen = {row.series.setting.case: row.series for row in findings_of(group, seed=SEED).chosen}
+        return list(self.judge({case: own for case, own in chosen.items() if own.n > 1}, group))
+
+
+def whole_grid(name: str, grids: Mapping[str, str], runs: int, frames: int) -> Sweep:
+    """The appendix's grids of a study as one sweep of several cases."""
+    settings = []
+    for case, shipped in grids.items():
+        for own in read_sweep(shipped).settings:
+            changed = own.settings.model_copy(update={"frames": frames})
+            settings.append(
+                replace(own, name=f"{case} {own.name.removeprefix(case)}".rstrip(), case=case, settings=changed)
+            )
+    return Sweep(f"{name}: the appendix's grid", list(range(runs)), settings, one_at_a_time=False)
+
+
+def bold_sweep(name: str, environment: str, behaviours: Sequence[str], runs: int, frames: int) -> Sweep:
+    """The appendix's bold settings of some behaviours."""
+    cases = {behaviour: {"behaviour": behaviour} for behaviour in behaviours}
+    base = {"environment": environment, "frames": frames}
+    return make_sweep({"name": name, "seeds": runs, "base": base, "cases": cases})
+
+
+def one_at_a_time(name: str, environment: str, grids: Mapping[str, Mapping[str, Any]], runs: int, frames: int) -> Sweep:
+    """Every value of every hyperparameter in the appendix, the others at their bold ones."""
+    cases = {behaviour: {"behaviour": behaviour, "grid": dict(grid)} for behaviour, grid in grids.items()}
+    base = {"environment": environment, "frames": frames}
+    return make_sweep({"name": name, "seeds": runs, "base": base, "cases": cases, "one_at_a_time": True})
+
+
+def joined(parts: Sequence[Results]) -> Results:
+    """Several sweeps' results as those of one, setting after setting; the seeds are all of theirs."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    starts = [sum(len(own.sweep.settings) for own in parts[:i]) for i in range(len(parts))]
+    sweep = replace(
+        first.sweep,
+        seeds=sorted({seed for own in parts for seed in own.sweep.seeds}),
+        settings=[setting for own in parts for setting in own.sweep.settings],
+    )
+    return Results(
+        sweep=sweep,
+        episodes=pa.concat_tables(_moved(own.episodes, by) for own, by in zip(parts, starts, strict=True)),
+        progress=pa.concat_tables(_moved(own.progress, by) for own, by in zip(parts, starts, strict=True)),
+        outcomes=[
+            {**outcome, "setting": outcome["setting"] + by}
+            for own, by in zip(parts, starts, strict=True)
+            for outcome in own.outcomes
+        ],
+        problems=[problem for own in parts for problem in own.problems],
+        missing=[(i + by, seed) for own, by in zip(parts, starts, strict=True) for i, seed in own.missing],
+    )
+
+
+def _moved(table: pa.Table, by: int) -> pa.Table:
+    column = table.column_names.index("setting")
+    moved = pa.array(table["setting"].to_numpy() + by, pa.int32())
+    return table.set_column(column, table.schema.field(column), moved)
