@@ -17,13 +17,16 @@ PYTEST := $(PY) -m pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format coverage bench lock clean
+.PHONY: help setup browser demo test test-all lint format coverage bench lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup:  ## .venv with the versions of constraints.txt (only if something changed)
 	@$(PYTHON) scripts/setup_venv.py
+
+browser:  ## playwright-core and chromium, for the browser tests; without them these are skipped
+	@$(PYTHON) scripts/setup_browser.py
 
 demo: setup  ## the main job: the paper's Switch-Stay study; writes to out/switch-stay
 	$(PY) -m ipe reproduce switch-stay --out out/switch-stay --overwrite $(ARGS)
@@ -57,5 +60,5 @@ lock:  ## constraints.txt again from pyproject.toml (UPGRADE=1: newest versions)
 	@PYTHON="$(PYTHON)" UPGRADE="$(UPGRADE)" scripts/lock.sh
 
 clean:  ## remove .venv, caches and builds; results in out/ stay
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* build dist
+	rm -rf .venv node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* build dist
 	find ipe tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
