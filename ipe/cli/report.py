@@ -29,7 +29,7 @@ class Arguments:
     """The sweep's folder, as `ipe sweep` made it."""
     out: Annotated[Text, arg(metavar="FOLDER", help_behavior_hint="(default: DIR/report)")] = None
     """Where the files go; the folder must be empty or not exist."""
-    confirm: Annotated[Text, arg(metavar="DIR", help_behavior_hint="")] = None
+    confirm: Annotated[Text, arg(metavar="DIR", help_behavior_hint="(default: DIR/confirm, if it is there)")] = None
     """A sweep of the chosen settings with other seeds. Comparisons then rest on its runs: a setting that is reported on
     the runs it was chosen by looks better than it is."""
     title: Annotated[Text, arg(help_behavior_hint="(default: the sweep's name)")] = None
@@ -61,7 +61,9 @@ def run(arguments: Arguments) -> None:
     try:
         progress("reading the runs", 0, 1)
         results = load_results(folder)
-        confirm = None if arguments.confirm is None else load_results(Path(arguments.confirm))
+        fresh = folder / "confirm" if arguments.confirm is None else Path(arguments.confirm)
+        beside = arguments.confirm is None and not (fresh / "sweep.json").is_file()
+        confirm = None if beside else load_results(fresh)
         files = write_report(
             results,
             out,

@@ -39,6 +39,7 @@ class Arguments:
       ipe sweep lunar-lander-dqn --plan --cores 64
       ipe sweep grid.toml --out runs/grid
       ipe sweep grid.toml --out runs/grid --seeds 5 --frames 2e5
+      ipe sweep grid.toml --out runs/grid --confirm-seeds 30
       ipe sweep grid.toml --out /shared/grid --scheduler tcp://10.0.0.1:8786
       ipe sweep grid.toml --out /shared/grid --shard 3/100
     """
@@ -69,6 +70,10 @@ class Arguments:
     hang_seconds: Annotated[Number, arg(help_behavior_hint="(default: 300)")] = None
     """How long an environment may take for a step, before its seed is given up."""
 
+    confirm_seeds: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
+    """When all is done: so many fresh runs of each case's best setting, in OUT/confirm, which `ipe report` then rests
+    on. By the runs that chose it, a setting looks better than it is."""
+
 
 def run(arguments: Arguments) -> int:
     """Run the sweep, show how it goes, and say what came out."""
@@ -85,13 +90,29 @@ def run(arguments: Arguments) -> int:
         return DONE
     if arguments.cores is not None:
         raise InputError("--cores is for --plan; --workers says how many processes to start")
-    return _run(arguments, sweep)
+    if arguments.confirm_seeds is not None and arguments.confirm_seeds < 1:
+        raise InputError("--confirm-seeds must be 1 or more")
+    if arguments.confirm_seeds is not None and arguments.shard is not None:
+        raise InputError(
+            "--confirm-seeds needs all runs, which no shard has; give it without --shard when they are done"
+        )
+    folder = _folder(arguments, sweep)
+    code = _run(arguments, sweep, folder)
+    if code == DONE and arguments.confirm_seeds is not None:
+        code = _run(arguments, _chosen(folder, arguments.confirm_seeds), folder / "confirm")
+    return code
 
 
-def _run(arguments: Arguments, sweep: Sweep) -> int:
+def _chosen(folder: Path, seeds: int) -> Sweep:
+    from ipe.experiments.results import load_results
+    from ipe.studies.learning.confirming import confirming_sweep
+
+    return confirming_sweep(load_results(folder, progress=False), seeds)
+
+
+def _run(arguments: Arguments, sweep: Sweep, folder: Path) -> int:
     from ipe.experiments.engine import run_sweep
 
-    folder = _folder(arguments, sweep)
     more: dict[str, Any] = {
         name: value
         for name in ("workers", "scheduler", "batch_seeds", "checkpoint_seconds", "hang_seconds")
@@ -157,7 +178,7 @@ def _again(arguments: Arguments) -> str:
     for name in ("out", "workers", "scheduler", "shard", "seeds", "frames"):
         if (value := getattr(arguments, name)) is not None:
             words += [f"--{name}", str(value)]
-    for name in ("batch_seeds", "checkpoint_seconds", "hang_seconds"):
+    for name in ("batch_seeds", "checkpoint_seconds", "hang_seconds", "confirm_seeds"):
         if (value := getattr(arguments, name)) is not None:
             words += [f"--{name.replace('_', '-')}", f"{value:g}"]
     return shlex.join(words)
