@@ -14,9 +14,9 @@ from packaging.utils import canonicalize_name
 
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 # The CPU build of torch is installed by hand where it is wanted; from an index it would bring gigabytes.
-# What needs it is not locked either.
+# Extras that need it are not locked either.
 NEVER_LOCKED = ("torch",)
-WITH_TORCH = ("stable-baselines3",)
+EXTRAS_WITH_TORCH = ("stable-baselines3",)
 
 
 def requirements(pyproject: Path) -> Iterator[Requirement]:
@@ -24,11 +24,12 @@ def requirements(pyproject: Path) -> Iterator[Requirement]:
     data = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     project = data["project"]
     lists = [data["build-system"]["requires"], project.get("dependencies", [])]
-    lists += project.get("optional-dependencies", {}).values()
+    extras = project.get("optional-dependencies", {}).items()
+    lists += [lines for name, lines in extras if name not in EXTRAS_WITH_TORCH]
     lists += data.get("dependency-groups", {}).values()
     for line in (line for lines in lists for line in lines):
         # An included group is a table, and its own list is read anyway; so is an extra that names this project.
-        if isinstance(line, str) and Requirement(line).name not in (project["name"], *WITH_TORCH):
+        if isinstance(line, str) and Requirement(line).name != project["name"]:
             yield Requirement(line)
 
 

@@ -1,0 +1,1 @@
+"""Epsilon-IPE inside other libraries. Each module here needs the library that it is named after."""

@@ -1,0 +1,30 @@
+r"""A Stable-Baselines3 DQN whose exploration is epsilon-IPE.
+
+>>> from ipe.integrations.stable_baselines3 import EpsilonIPEDQN
+>>> model = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", policy_learning_rate=1e-3, seed=0).learn(200)
+>>> model.predict(model.get_env().reset(), deterministic=True)[0].shape
+(1,)
+
+It is used as `stable_baselines3.DQN` is, with policies, callbacks, loggers, vectorised environments, `evaluate_policy`,
+`save` and `load`. What is different: there is no schedule of epsilon. A policy network beside the Q-network learns the
+evaluation policy of the values, and the entropy of that policy sets epsilon, in every state and for every environment.
+"""
+
+try:
+    import stable_baselines3 as _needed  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"ipe.integrations.stable_baselines3 needs {error.name}: pip install torch, then pip install "
+        "'ipe[stable-baselines3]'",
+        name=error.name,
+    ) from None
+
+from ipe.integrations.stable_baselines3.dqn import EpsilonIPEDQN
+from ipe.integrations.stable_baselines3.policies import (
+    Behaviour,
+    EpsilonIPECnnPolicy,
+    EpsilonIPEMultiInputPolicy,
+    EpsilonIPEPolicy,
+)
+
+__all__ = ["Behaviour", "EpsilonIPECnnPolicy", "EpsilonIPEDQN", "EpsilonIPEMultiInputPolicy", "EpsilonIPEPolicy"]

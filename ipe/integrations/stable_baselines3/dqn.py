@@ -1,0 +1,277 @@
+"""DQN whose exploration is epsilon-IPE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
+from stable_baselines3.dqn import DQN
+from torch.nn import functional
+
+from ipe.behaviours import sample
+from ipe.errors import InputError
+from ipe.integrations.stable_baselines3.policies import (
+    Behaviour,
+    EpsilonIPECnnPolicy,
+    EpsilonIPEMultiInputPolicy,
+    EpsilonIPEPolicy,
+    with_policy_network,
+)
+from ipe.updates import absolute_gradient, paper_gradient
+
+_GRADIENTS = {"paper": paper_gradient, "absolute": absolute_gradient}
+_DELTA_Q = ("target", "online")
+_SCHEDULE = ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
+
+
+class EpsilonIPEDQN(DQN):  # type: ignore[misc]
+    r"""Deep Q-Network with epsilon-IPE exploration (Chan, De Asis and Sutton, 2020).
+
+    After each update of the Q-network, the policy network :math:`\pi` descends, on the same minibatch,
+
+    .. math:: \delta^2 - \tau H(\pi(\cdot|s')), \qquad
+              \delta = r + \gamma (1 - \text{terminal}) \sum_b \pi(b|s')\, Q(s', b) - Q(s, a) ,
+
+    with no gradient through Q. In state s it acts epsilon-greedily on Q, with the :math:`\epsilon` at which
+    epsilon-greedy has the entropy of :math:`\pi(\cdot|s)`. Until `learning_starts` it acts at random, as every
+    off-policy algorithm of Stable-Baselines3.
+
+    Args:
+        policy: MlpPolicy, CnnPolicy, MultiInputPolicy, or a class derived from `EpsilonIPEPolicy`. The policy network
+            has the Q-network's shape and optimiser (`policy_kwargs`).
+        env: the environment, one or vectorised, or its id.
+        learning_rate: of the Q-network; a number, or a function of the remaining progress (1 to 0).
+        policy_learning_rate: of the policy network; the same.
+        policy_update: what it descends: :math:`\delta^2` (paper), or :math:`|\delta|` in its place (absolute).
+        entropy_bonus: :math:`\tau`.
+        delta_q: whose Q stands in :math:`\delta`: the target network's, or the online network's, updated.
+        dqn: every other argument of `stable_baselines3.DQN`, but those of the schedule (`exploration_fraction`,
+            `exploration_initial_eps`, `exploration_final_eps`), which are refused. `max_grad_norm` is of each network
+            on its own. With `n_steps` above 1 the policy's :math:`\delta` is that of n steps, uncorrected.
+
+    The logger gets `rollout/epsilon` and `rollout/entropy`, means over environments and over the frames since it last
+    wrote; `rollout/exploration_rate` (and the attribute `exploration_rate`), epsilon in the last frame; and
+    `train/ipe_error`, the mean of :math:`|\delta|`.
+
+    Example:
+        >>> model = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", policy_learning_rate=1e-3, seed=0).learn(200)
+        >>> model.behaviour(model.get_env().reset()).pi.shape
+        (1, 2)
+    """
+
+    policy_aliases: ClassVar[dict[str, type[EpsilonIPEPolicy]]] = {
+        "MlpPolicy": EpsilonIPEPolicy,
+        "CnnPolicy": EpsilonIPECnnPolicy,
+        "MultiInputPolicy": EpsilonIPEMultiInputPolicy,
+    }
+
+    def __init__(
+        self,
+        policy: str | type[Any],
+        env: Any,
+        learning_rate: float | Callable[[float], float] = 1e-4,
+        *,
+        policy_learning_rate: float | Callable[[float], float] = 1e-3,
+        policy_update: Literal["paper", "absolute"] = "paper",
+        entropy_bonus: float = 0.0,
+        delta_q: Literal["target", "online"] = "target",
+        _init_setup_model: bool = True,
+        **dqn: Any,
+    ) -> None:
+        for name in _SCHEDULE:
+            if name in dqn:
+                raise InputError(f"{name}: epsilon-IPE has no schedule of epsilon; leave it out")
+        super().__init__(policy, env, learning_rate, _init_setup_model=False, **dqn)
+        self.policy_learning_rate = policy_learning_rate
+        self.policy_update = policy_update
+        self.entropy_bonus = entropy_bonus
+        self.delta_q = delta_q
+        self.generator: np.random.Generator | None = None
+        self._generator_seed: int | None = None
+        if _init_setup_model:
+            self._setup_model()
+
+    def _setup_model(self) -> None:
+        self._check_settings()
+        self.policy_class: type[Any] = with_policy_network(self.policy_class)
+        # When a model is loaded, its generator is here already and goes on, unless another seed was asked for.
+        resumed = self.generator if self._generator_seed == self.seed else None
+        self.generator = np.random.default_rng(self.seed)
+        super()._setup_model()
+        if resumed is not None:
+            self.generator = resumed
+        self._generator_seed = self.seed
+        self.policy.generator = self.generator
+        update_learning_rate(self.policy.policy_optimizer, self.policy_lr_schedule(1))
+
+    def _setup_lr_schedule(self) -> None:
+        super()._setup_lr_schedule()
+        self.policy_lr_schedule = FloatSchedule(self.policy_learning_rate)
+
+    def _check_settings(self) -> None:
+        _check_choice("policy_update", self.policy_update, tuple(_GRADIENTS))
+        _check_choice("delta_q", self.delta_q, _DELTA_Q)
+        _check_number("entropy_bonus", self.entropy_bonus)
+        if not callable(self.policy_learning_rate):
+            _check_number("policy_learning_rate", self.policy_learning_rate)
+        if (start := int(self.action_space.start)) != 0:
+            raise InputError(f"env: its actions are numbered from {start}; DQN needs them numbered from 0")
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """Seed Python's, NumPy's, torch's and the environment's generators as DQN does, and that of exploration."""
+        super().set_random_seed(seed)
+        if seed is not None and self.generator is not None:
+            # In place: the policy holds it too.
+            self.generator.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+
+    def behaviour(self, observation: Any) -> Behaviour:
+        """How it explores in the given states: probabilities of the actions, epsilon and entropy.
+
+        Args:
+            observation: one observation, or a batch of them (as a vectorised environment returns).
+
+        Returns:
+            Arrays with one row per observation; one observation is a batch of one.
+        """
+        self.policy.set_training_mode(False)
+        return self.policy.behaviour(self.policy.obs_to_tensor(observation)[0])  # type: ignore[no-any-return]
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """The action in each state: greedy on Q if `deterministic`, else epsilon-IPE's.
+
+        Args:
+            observation: one observation or a batch of them.
+            state: of recurrent policies; returned as it is.
+            episode_start: of recurrent policies; not used.
+            deterministic: whether to be greedy.
+
+        Returns:
+            The actions, and `state`.
+        """
+        return self.policy.predict(observation, state, episode_start, deterministic)  # type: ignore[no-any-return]
+
+    def _sample_action(self, learning_starts: int, action_noise: Any = None, n_envs: int = 1) -> tuple[Any, Any]:
+        if self.num_timesteps < learning_starts:
+            self._record_behaviour(1.0, math.log(self.action_space.n))
+            return super()._sample_action(learning_starts, action_noise, n_envs)  # type: ignore[no-any-return]
+        seen = self.policy.behaviour(self.policy.obs_to_tensor(self._last_obs)[0])  # in evaluation mode already
+        self._record_behaviour(float(seen.epsilon.mean()), float(seen.entropy.mean()))
+        actions = sample(self.generator, seen.pi)
+        return actions, actions
+
+    def _record_behaviour(self, epsilon: float, entropy: float) -> None:
+        self.exploration_rate = epsilon
+        self.logger.record_mean("rollout/epsilon", epsilon)
+        self.logger.record_mean("rollout/entropy", entropy)
+
+    def _on_step(self) -> None:
+        epsilon = self.exploration_rate
+        super()._on_step()  # for the target network; the epsilon that it sets is a schedule's
+        self.exploration_rate = epsilon
+        self.logger.record("rollout/exploration_rate", epsilon)
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        """Update the Q-network and then the policy network, on each of so many minibatches."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        rate = self.policy_lr_schedule(self._current_progress_remaining)
+        update_learning_rate(self.policy.policy_optimizer, rate)
+        losses, errors = [], []
+        for _ in range(gradient_steps):
+            batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
+            with th.no_grad():
+                q_next = self.q_net_target(batch.next_observations)
+            losses.append(self._update_q(batch, q_next))
+            errors.append(self._update_policy(batch, q_next))
+        self._n_updates += gradient_steps
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/loss", np.mean(losses))
+        self.logger.record("train/ipe_error", np.mean(errors))
+        self.logger.record("train/policy_learning_rate", rate)
+
+    def _update_q(self, batch: Any, q_next: Any) -> float:
+        """DQN's own update, which cannot be had from DQN alone: there the minibatch is gone when it returns."""
+        target = batch.rewards + (1 - batch.dones) * self._discounts(batch) * q_next.max(dim=1, keepdim=True).values
+        q_sa = th.gather(self.q_net(batch.observations), dim=1, index=batch.actions.long())
+        loss = functional.smooth_l1_loss(q_sa, target)
+        self._step(self.policy.optimizer, self.q_net, loss)
+        return float(loss.item())
+
+    def _update_policy(self, batch: Any, q_next: Any) -> float:
+        """One step of the policy network; the mean absolute delta before it."""
+        with th.no_grad():
+            if self.delta_q == "online":
+                q_here, q_next = self.q_net(batch.observations), self.q_net(batch.next_observations)
+            else:
+                q_here = self.q_net_target(batch.observations)
+            q_sa = th.gather(q_here, dim=1, index=batch.actions.long()).squeeze(1)
+        theta = self.policy.policy_net(batch.next_observations)
+        columns = (q_sa, batch.rewards.squeeze(1), self._discounts(batch).squeeze(1), batch.dones.squeeze(1))
+        transitions = [theta.detach(), q_next, *columns]
+        if theta.device.type == "cpu":  # the same memory; on minibatches this small NumPy's calls are the faster ones
+            transitions = [column.numpy() for column in transitions]
+        gradient, delta = _GRADIENTS[self.policy_update](*transitions, tau=float(self.entropy_bonus))
+        slope = th.as_tensor(gradient / len(gradient))
+        self._step(self.policy.policy_optimizer, self.policy.policy_net, theta, slope)
+        return float(abs(delta).mean())
+
+    def _step(self, optimizer: Any, network: Any, outputs: Any, gradient: Any = None) -> None:
+        optimizer.zero_grad()
+        outputs.backward(gradient)
+        th.nn.utils.clip_grad_norm_(network.parameters(), self.max_grad_norm)
+        optimizer.step()
+
+    def _discounts(self, batch: Any) -> Any:
+        """Gamma, or what stands for it in each of the minibatch's n-step returns; shape (n, 1)."""
+        return th.full_like(batch.rewards, self.gamma) if batch.discounts is None else batch.discounts
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Any = None,
+        log_interval: int = 4,
+        tb_log_name: str = "EpsilonIPEDQN",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """Train for so many steps, and return the model; arguments as for `stable_baselines3.DQN.learn`."""
+        return super().learn(  # type: ignore[no-any-return]
+            total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar
+        )
+
+    def set_parameters(self, load_path_or_dict: Any, exact_match: bool = True, device: Any = "auto") -> None:
+        """Load parameters, as `stable_baselines3.DQN.set_parameters`.
+
+        With `exact_match=False` those of a plain DQN are taken too: the Q-networks are its, the policy network stays.
+        """
+        if exact_match and isinstance(load_path_or_dict, dict) and "policy.policy_optimizer" not in load_path_or_dict:
+            raise InputError(
+                "these are the parameters of a DQN without a policy network; to start from its values, make a new "
+                "EpsilonIPEDQN and call set_parameters(..., exact_match=False)"
+            )
+        super().set_parameters(load_path_or_dict, exact_match, device)
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        state_dicts, variables = super()._get_torch_save_params()
+        return [*state_dicts, "policy.policy_optimizer"], variables
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} must be {' or '.join(choices)}, found {value!r}")
+
+
+def _check_number(name: str, value: Any) -> None:
+    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0:
+        raise InputError(f"{name} must be a finite number >= 0, found {value!r}")

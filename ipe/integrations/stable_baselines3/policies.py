@@ -1,0 +1,104 @@
+"""DQN's policies with one more network, the policy network, which decides how much they explore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.dqn.policies import CnnPolicy, DQNPolicy, MultiInputPolicy
+
+from ipe.behaviours import epsilon_greedy, sample
+from ipe.entropy import entropy_from_logits, epsilon_from_logits
+from ipe.errors import InputError
+
+
+class Behaviour(NamedTuple):
+    """How it acts in each of n states."""
+
+    pi: NDArray[np.float32]
+    """Probabilities of the actions, shape (n, A)."""
+    epsilon: NDArray[np.float32]
+    """Matched to the entropy, shape (n,)."""
+    entropy: NDArray[np.float32]
+    """Of the evaluation policy, in nats, shape (n,)."""
+
+
+class EpsilonIPEPolicy(DQNPolicy):  # type: ignore[misc]
+    """DQN's policy with a policy network: the Q-network's shape (`net_arch`, features extractor), its own parameters.
+
+    Arguments are DQNPolicy's; `optimizer_class` and `optimizer_kwargs` are those of both networks. `predict` is greedy
+    if `deterministic`, else epsilon-IPE, with draws from `generator`.
+    """
+
+    def _build(self, lr_schedule: Callable[[float], float]) -> None:
+        super()._build(lr_schedule)  # first: with the same seed, the Q-network is the one that DQN would start from
+        self.policy_net = self.make_q_net()
+        self.policy_optimizer = self.optimizer_class(
+            self.policy_net.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+        self.generator = np.random.default_rng()
+
+    def behaviour(self, obs: Any) -> Behaviour:
+        """Epsilon-greedy on Q, as random in each state as the evaluation policy is there.
+
+        Args:
+            obs: a batch of observations as tensors (`obs_to_tensor`).
+
+        Raises:
+            InputError: if a network's output is not finite.
+        """
+        with th.no_grad():
+            outputs = th.stack((self.q_net(obs), self.policy_net(obs)))
+        # NumPy's: on rows as few as there are environments, torch's calls take several times as long.
+        q, logits = outputs.float().cpu().numpy()
+        _check_finite(q, "Q-network", "learning_rate")
+        _check_finite(logits, "policy network", "policy_learning_rate")
+        epsilon = epsilon_from_logits(logits)
+        return Behaviour(epsilon_greedy(q, epsilon), epsilon, entropy_from_logits(logits))
+
+    def _predict(self, obs: Any, deterministic: bool = True) -> Any:
+        if deterministic:
+            return super()._predict(obs, deterministic=True)
+        return th.as_tensor(sample(self.generator, self.behaviour(obs).pi))
+
+    def set_training_mode(self, mode: bool) -> None:
+        """Put the networks in training or evaluation mode (batch normalisation, dropout)."""
+        super().set_training_mode(mode)
+        self.policy_net.set_training_mode(mode)
+
+
+class EpsilonIPECnnPolicy(EpsilonIPEPolicy, CnnPolicy):  # type: ignore[misc]
+    """The same for images: Nature's convolutional network."""
+
+
+class EpsilonIPEMultiInputPolicy(EpsilonIPEPolicy, MultiInputPolicy):  # type: ignore[misc]
+    """The same for dictionaries of observations."""
+
+
+def with_policy_network(policy_class: type[Any]) -> type[EpsilonIPEPolicy]:
+    """The policy class itself if it has a policy network, or the one that goes with DQN's own of that name."""
+    if issubclass(policy_class, EpsilonIPEPolicy):
+        return policy_class
+    known = {
+        DQNPolicy: EpsilonIPEPolicy,
+        CnnPolicy: EpsilonIPECnnPolicy,
+        MultiInputPolicy: EpsilonIPEMultiInputPolicy,
+    }
+    if policy_class not in known:
+        raise InputError(
+            f"policy: {policy_class.__name__} has no policy network; derive it from EpsilonIPEPolicy, or give "
+            "MlpPolicy, CnnPolicy or MultiInputPolicy"
+        )
+    return known[policy_class]
+
+
+def _check_finite(rows: NDArray[np.float32], network: str, rate: str) -> None:
+    wrong = ~np.isfinite(rows).all(axis=-1)
+    if wrong.any():
+        raise InputError(
+            f"the {network}'s output for observation {int(np.argmax(wrong))} is not finite: either the observation is "
+            f"not, or training diverged, where a smaller {rate} helps"
+        )
