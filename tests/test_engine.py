@@ -42,7 +42,7 @@ from tests.sweep_helpers import (
 
 GRID = "value_step_size = [1e-3, 1e-2]"
 SLOW = "pause = 0.0005"
-QUICK = ("--checkpoint-seconds", "0.3", "--batch-seeds", "2")
+QUICK = ("--checkpoint-seconds", "0.3")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,12 +68,12 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(place: Path, *words: str) -> subprocess.Popen[str]:
-    return ipe("sweep", "grid.toml", "--out", "out", *QUICK, *words, cwd=place)
+def start(place: Path, *words: str, quick: tuple[str, ...] = QUICK) -> subprocess.Popen[str]:
+    return ipe("sweep", "grid.toml", "--out", "out", "--batch-seeds", "2", *quick, *words, cwd=place)
 
 
-def finish(place: Path, *words: str) -> tuple[int, str, str]:
-    with ended(start(place, *words)) as process:
+def finish(place: Path, *words: str, quick: tuple[str, ...] = QUICK) -> tuple[int, str, str]:
+    with ended(start(place, *words, quick=quick)) as process:
         out, err = process.communicate(timeout=400)
         return process.returncode, out, err
 
@@ -147,6 +147,26 @@ def test_a_second_control_c_does_not_wait(place: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_worker_that_dask_does_not_replace_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipe.experiments.cluster.LOST_SECONDS", 0.001)  # as on a machine too busy to start one in time
+    monkeypatch.setattr("ipe.experiments.cluster.MISSING_SECONDS", 1.0)
+    killed = []
+
+    def callback(progress: Any) -> None:
+        workers = dask_workers(os.getpid())
+        if not killed and progress.frames_done > 0 and workers:
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    sweep = small_sweep(options={"pause": 0.001}, frames=3000)
+    result = run_sweep(sweep, tmp_path, workers=1, callback=callback)
+    assert (result.status, len(killed)) == ("done", 1)
+    nothing_is_left_over(tmp_path)
+
+
+@pytest.mark.slow
 def test_the_process_that_runs_the_sweep_is_killed(place: Path, reference: dict[str, Any]) -> None:
     with ended(start(place)) as process:
         assert wait_for(checkpointed(place / "out"), process)
@@ -201,7 +221,7 @@ def trouble(place: Path, fault: str, **base: Any) -> Path:
 @pytest.mark.slow
 def test_a_job_that_ends_its_process_is_given_up_and_the_others_go_on(place: Path) -> None:
     mended = trouble(place, "exit")
-    code, out, err = finish(place)
+    code, out, err = finish(place, quick=())  # with many checkpoints it would get a little further every time
     assert (code, out) == (1, "2 of 4 jobs done: 4 runs done, 0 failed, 0 diverged; in out\n")
     assert err.count("its process ended 3 times before the next checkpoint") == 2
     assert "2 jobs could not be done; try again with: ipe sweep grid.toml --out out" in err.splitlines()[-1]

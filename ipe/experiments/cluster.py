@@ -25,12 +25,16 @@ from ipe.experiments.watchdog import read_hangs
 from ipe.experiments.workers import environment, request_stop, sees, topic, work
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, LocalCluster
 
 DEATHS = 3
 """Processes that a job may end before it is looked at whether it gets anywhere."""
 STOP_SECONDS = 120.0
 """For all jobs to write a checkpoint."""
+MISSING_SECONDS = 20.0
+"""Until workers that have not come back are asked for again."""
+LOST_SECONDS = 120.0
+"""For a new worker process to start, on a busy machine; Dask gives up on it then, and another is asked for."""
 _CONNECT_SECONDS = 20.0
 _LOST = "lost"
 
@@ -71,24 +75,25 @@ def run_on_cluster(ledger: Ledger, options: dict[str, Any], workers: int, schedu
         workers: processes of a local cluster.
         scheduler: the address of a running scheduler to use instead.
     """
-    with _quiet(), _client(min(workers, len(ledger.waiting)), scheduler) as client:
+    with _quiet(), _client(min(workers, len(ledger.waiting)), scheduler) as (client, cluster):
         if scheduler is not None:
             _check_workers(client, ledger.store.folder)
-        _Run(ledger, options, client, scheduler).run()
+        _Run(ledger, options, client, cluster, scheduler).run()
 
 
 @contextlib.contextmanager
-def _client(workers: int, scheduler: str | None) -> Iterator[Client]:
+def _client(workers: int, scheduler: str | None) -> Iterator[tuple[Client, LocalCluster | None]]:
     import dask
     from distributed import Client, LocalCluster
 
     if scheduler is not None:
         with contextlib.closing(_connected(scheduler)) as client:
-            yield client
+            yield client, None
         return
     configuration = {
         "distributed.scheduler.allowed-failures": DEATHS - 1,
         "distributed.scheduler.worker-ttl": None,  # whether an environment hangs is for the watchdog to say
+        "distributed.deploy.lost-worker-timeout": f"{LOST_SECONDS}s",
         "distributed.worker.daemon": False,  # environments may have processes of their own
     }
     with (
@@ -107,13 +112,16 @@ def _client(workers: int, scheduler: str | None) -> Iterator[Client]:
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        yield client
+        yield client, cluster
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Dask's log tells of every lost connection; what matters is in the ledger."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.nanny", "tornado.application")]
+    import distributed  # noqa: F401 - it gives its loggers levels of their own
+
+    known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logging.getLogger(name) for name in ("distributed", *known, "tornado.application", "asyncio")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
@@ -139,8 +147,17 @@ def _check_workers(client: Client, folder: Path) -> None:
 class _Run:
     """One run of the jobs in a ledger."""
 
-    def __init__(self, ledger: Ledger, options: dict[str, Any], client: Client, scheduler: str | None) -> None:
-        self.ledger, self.options, self.client, self.scheduler = ledger, options, client, scheduler
+    def __init__(
+        self,
+        ledger: Ledger,
+        options: dict[str, Any],
+        client: Client,
+        cluster: LocalCluster | None,
+        scheduler: str | None,
+    ) -> None:
+        self.ledger, self.options, self.client, self.cluster = ledger, options, client, cluster
+        self.scheduler = scheduler
+        self.wanted, self.whole_at = 0 if cluster is None else len(cluster.worker_spec), time.monotonic()
         self.token = secrets.token_hex(8)
         self.folder = str(ledger.store.folder.resolve())
         self.under_way: dict[str, tuple[Job, Any]] = {}
@@ -174,6 +191,7 @@ class _Run:
         if time.monotonic() - self.width_at > 1.0:  # workers come and go
             self.width = sum(self.client.nthreads().values())
             self.width_at = time.monotonic()
+            self._ask_for_missing()
         while len(self.under_way) < self.width and (job := self.ledger.next_job()) is not None:
             self.submitted += 1
             name = f"ipe-{self.token}-{self.submitted}-{job.id}"
@@ -182,6 +200,14 @@ class _Run:
             future = self.client.submit(work, self.folder, job.id, self.token, self.options, key=name, pure=False)
             self.under_way[name] = (job, future)
             future.add_done_callback(lambda own: self.ended.put(own.key))
+
+    def _ask_for_missing(self) -> None:
+        """A worker process that takes too long to start is given up by Dask, and not replaced unless it is asked to."""
+        if self.width >= self.wanted or self.cluster is None:
+            self.whole_at = self.width_at
+        elif self.width_at - self.whole_at > MISSING_SECONDS:
+            self.whole_at = self.width_at
+            self.cluster.scale(self.wanted)
 
     def _end(self, name: str) -> None:
         if name not in self.under_way:
@@ -224,15 +250,16 @@ class _Run:
                 break
 
     def _lost(self) -> None:
-        where = self.scheduler or "this process"
-        self.ledger.notes.append(f"the Dask scheduler at {where} is gone, with {len(self.under_way)} jobs under way")
+        where, jobs = self.scheduler or "this process", len(self.under_way)
+        said = f"the Dask scheduler at {where} is gone, with {jobs} job{'s' * (jobs != 1)} under way"
+        self.ledger.notes.append(said)
 
 
 def _mark(ledger: Ledger, job: Job) -> Any:
-    """What changes if a job gets somewhere: its checkpoints, and the hangs that it has on record."""
+    """What changes if a job gets somewhere: the frame of its newest checkpoint, and the hangs that it has on record."""
     folder = ledger.store.work_folder(job)
     try:
-        names = sorted(path.name for path in folder.glob("checkpoint-*.json"))
+        newest = max((path.name.split("-")[1] for path in folder.glob("checkpoint-*.json")), default="")
     except OSError:
-        names = []
-    return (names, read_hangs(folder))
+        newest = ""
+    return (newest, read_hangs(folder))
