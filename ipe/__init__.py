@@ -4,7 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ipe import behaviours, deep, entropy, inverse, planning, polytope, tabular, updates, zoo
+    from ipe import (
+        audit,
+        behaviours,
+        deep,
+        entropy,
+        experiments,
+        inverse,
+        planning,
+        polytope,
+        tabular,
+        updates,
+        zoo,
+    )
     from ipe.entropy import epsilon_from_entropy, epsilon_from_logits, epsilon_from_probabilities
     from ipe.errors import InputError, NotSolvedError
     from ipe.inverse import (
@@ -28,6 +40,7 @@ __all__ = [
     "FiniteMDP",
     "InputError",
     "NotSolvedError",
+    "audit",
     "behaviours",
     "deep",
     "distance_bounds",
@@ -37,6 +50,7 @@ __all__ = [
     "epsilon_from_logits",
     "epsilon_from_probabilities",
     "evaluation_policy",
+    "experiments",
     "inverse",
     "is_achievable",
     "load_mdp",

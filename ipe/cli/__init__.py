@@ -1,4 +1,4 @@
-"""The command line: `ipe solve | zoo | draw | polytope | reproduce | train | evaluate | watch | curves`."""
+"""The command line: `ipe COMMAND`; the commands are in `ipe.cli.program`."""
 
 from ipe.cli.program import main
 

@@ -45,6 +45,7 @@ COMMANDS: dict[str, Command] = {
     "curves": Command("ipe.cli.curves", "learning curves of training runs as a figure, and the areas under them"),
     "report": Command("ipe.cli.report", "a sweep's results as one page, figures and tables"),
     "watch": Command("ipe.cli.watch", "a trained run's policy in its environment, as a GIF"),
+    "audit": Command("ipe.cli.audit", "a Q-function on transitions: noise, estimation, what no policy can remove"),
     "polytope": Command("ipe.cli.polytope", "the values of all policies of a two-state MDP, and the value map on them"),
     "explore": Command("ipe.cli.explore", "the value polytope of a two-state MDP in the browser: drag, edit, learn"),
 }

@@ -1,0 +1,141 @@
+"""An audit as a figure: what the error is made of, promise and truth, the worst states, and exploration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ipe.audit.result import Audit, SampleAudit, TableAudit
+from ipe.figures.style import OKABE_ITO, new_figure, style
+from ipe.mdp_input import Array
+
+_EVALUATION, _GREEDY = OKABE_ITO["blue"], OKABE_ITO["vermillion"]
+_SHADES = {
+    "noise": "#9a9a9a",
+    "estimation": OKABE_ITO["sky"],
+    "left": OKABE_ITO["orange"],
+    "residual": OKABE_ITO["purple"],
+}
+_MOST_POINTS = 2000
+
+
+def draw_audit(audit: Audit, title: str = "") -> Figure:
+    """Four panels: the parts of the squared TD error; Q(s, a) and what follows it; where it is worst; matched epsilon.
+
+    Args:
+        audit: what `ipe.audit.audit` returned.
+        title: above the panels.
+
+    Returns:
+        The figure; `ipe.figures.save_figure` writes it.
+    """
+    with style():
+        figure = new_figure(8.4, 6.2)
+        axes = figure.subplots(2, 2)
+        if isinstance(audit, TableAudit):
+            _table_parts(axes[0, 0], audit)
+            _table_promises(axes[0, 1], audit)
+            _worst_states(axes[1, 0], audit)
+        else:
+            _sample_parts(axes[0, 0], audit)
+            which = np.linspace(0, audit.transitions - 1, min(audit.transitions, _MOST_POINTS)).astype(np.intp)
+            _promises(axes[0, 1], audit.promised[which], audit.followed[which], audit.greedy_followed[which], None)
+            _worst_transitions(axes[1, 0], audit)
+        _epsilons(axes[1, 1], audit)
+        if title:
+            figure.suptitle(title)
+        figure.tight_layout()
+    return figure
+
+
+def _stacked(ax: Any, parts: list[tuple[str, str, list[float]]], names: list[str]) -> None:
+    left = np.zeros(len(names))
+    for label, colour, sizes in parts:
+        widths = np.maximum(sizes, 0.0)  # an estimate can be below 0, a bar cannot
+        ax.barh(names, widths, left=left, color=colour, label=label, height=0.55)
+        left = left + widths
+    ax.invert_yaxis()
+    ax.set_xlabel("mean squared TD error")
+    ax.set_title("What the error is made of")
+    ax.set_ylim(len(names) - 0.4 + 0.55, -0.6)
+    ax.locator_params(axis="x", nbins=5)
+    ax.legend(loc="lower right", fontsize="x-small")
+
+
+def _table_parts(ax: Any, audit: TableAudit) -> None:
+    policies = [("evaluation", audit.evaluation), ("greedy", audit.greedy)]
+    policies += [("given", audit.given)] if audit.given is not None else []
+    parts = [
+        ("noise", _SHADES["noise"], [own.noise for _, own in policies]),
+        ("estimation", _SHADES["estimation"], [own.estimation for _, own in policies]),
+        ("Bellman residual", _SHADES["residual"], [own.residual for _, own in policies]),
+    ]
+    _stacked(ax, parts, [name for name, _ in policies])
+
+
+def _sample_parts(ax: Any, audit: SampleAudit) -> None:
+    own, greedy, estimation = audit.evaluation, audit.greedy, audit.estimation or 0.0
+    parts = [
+        ("no policy removes it", _SHADES["residual"], [own.floor, greedy.floor]),
+        ("left by this policy", _SHADES["left"], [own.excess - estimation, greedy.excess]),
+    ]
+    if audit.training is not None:
+        parts.append(("estimation", _SHADES["estimation"], [estimation, 0.0]))
+    _stacked(ax, parts, ["evaluation", "greedy"])
+
+
+def _table_promises(ax: Any, audit: TableAudit) -> None:
+    model = audit.model
+    promised = model.q[model.state, model.action]
+    sizes = 8.0 + 40.0 * np.sqrt(model.share / model.share.max())
+    _promises(ax, promised, promised + audit.evaluation_errors.mean, promised + audit.greedy_errors.mean, sizes)
+
+
+def _promises(ax: Any, promised: Array, followed: Array, greedy: Array, sizes: Array | None) -> None:
+    size = 5.0 if sizes is None else sizes
+    ax.scatter(promised, greedy, s=size, color=_GREEDY, alpha=0.45, linewidths=0, label="greedy")
+    ax.scatter(promised, followed, s=size, color=_EVALUATION, alpha=0.6, linewidths=0, label="evaluation")
+    ends = [float(min(promised.min(), followed.min())), float(max(promised.max(), followed.max()))]
+    ax.plot(ends, ends, color="#444444", linewidth=0.8, zorder=0)
+    ax.set_xlabel("promised: Q(s, a)")
+    ax.set_ylabel(r"follows: $r + \gamma v(s')$")
+    ax.set_title("Promise and what follows")
+    ax.legend(loc="upper left", fontsize="x-small")
+
+
+def _worst_states(ax: Any, audit: TableAudit) -> None:
+    names = [f"s{own.state}" for own in audit.worst]
+    at = np.arange(len(names))
+    ax.barh(at - 0.2, [own.residual for own in audit.worst], height=0.38, color=_EVALUATION, label="evaluation")
+    ax.barh(at + 0.2, [own.greedy_residual for own in audit.worst], height=0.38, color=_GREEDY, label="greedy")
+    ax.set_yticks(at, names)
+    ax.invert_yaxis()
+    ax.set_xlabel("root mean square residual")
+    ax.set_title("States with the largest residuals")
+    if names:
+        ax.legend(loc="lower right", fontsize="x-small")
+
+
+def _worst_transitions(ax: Any, audit: SampleAudit) -> None:
+    at = np.arange(len(audit.worst))
+    for i, own in enumerate(audit.worst):
+        ax.plot([own.least, own.most], [i, i], color="#9a9a9a", linewidth=4, solid_capstyle="butt")
+        ax.plot([own.least, own.most], [i, i], color="#9a9a9a", linestyle="none", marker="|", markersize=7)
+    ax.scatter([own.q for own in audit.worst], at, color=_EVALUATION, s=16, zorder=3, label="Q(s, a)")
+    ax.set_yticks(at, [str(own.index) for own in audit.worst])
+    ax.invert_yaxis()
+    ax.set_xlabel("grey: what some policy can explain")
+    ax.set_title("Transitions that no policy explains")
+    if audit.worst:
+        ax.legend(loc="best", fontsize="x-small")
+
+
+def _epsilons(ax: Any, audit: Audit) -> None:
+    own = audit.exploration
+    ax.hist(own.epsilon, bins=np.linspace(0.0, 1.0, 21).tolist(), weights=own.weights, color=_EVALUATION)
+    ax.set_xlim(0.0, 1.0)
+    ax.set_xlabel(r"matched $\epsilon$ where transitions lead")
+    ax.set_ylabel("share")
+    ax.set_title(rf"Exploration: mean $\epsilon$ = {own.mean_epsilon:.3f}")

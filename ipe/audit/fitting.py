@@ -1,0 +1,164 @@
+r"""An evaluation policy fitted to transitions: a policy network that descends :math:`\delta^2` by the paper's update.
+
+The values stay as they are. What is fitted is the sampled objective, whose minimiser is the evaluation policy if
+transitions are deterministic, and biased towards states of little noise if not (`ipe.inverse.sampled`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ipe.audit.transitions import Transitions
+from ipe.deep.networks import Architecture, backward, features, forward, initial_parameters
+from ipe.deep.optimisers import initial_moments, step
+from ipe.entropy import softmax
+from ipe.errors import InputError
+from ipe.mdp_input import Array, Mask
+from ipe.updates import paper_gradient
+
+BLOCKS = 20
+"""Contiguous parts that are fitted to or held out as a whole: neighbours in time are too much alike to split."""
+LARGEST_IMAGE = 24
+"""Pixels to a side: larger images are averaged over squares first."""
+_BATCH = 256
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How the policy network is fitted."""
+
+    updates: int = 2000
+    """Minibatches of 256 transitions."""
+    step_size: float = 1e-3
+    """Of Adam."""
+    width: int = 64
+    """Of the hidden layers."""
+    held_out: float = 0.3
+    """The share of the transitions that it is not fitted to."""
+    seed: int = 0
+    """Of the initial network, the minibatches, and of what is held out."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("updates", 1), ("width", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name} must be a whole number of {least} or more, found {value!r}")
+        if not (isinstance(self.step_size, float) and 0.0 < self.step_size < math.inf):
+            raise InputError(f"step_size must be a number > 0, found {self.step_size!r}")
+        if not (isinstance(self.held_out, float) and 0.0 < self.held_out < 1.0):
+            raise InputError(f"held_out must be a number between 0 and 1, found {self.held_out!r}")
+
+
+def split(n: int, fit: Fit) -> Mask:
+    """Which of n transitions are fitted to: whole blocks of them, drawn at random.
+
+    Example:
+        >>> int(split(1000, Fit(held_out=0.3)).sum())
+        700
+    """
+    blocks = min(BLOCKS, n)
+    if blocks < 2:
+        raise InputError("there must be at least 2 transitions: one to fit the policy to, one to judge it by")
+    held = min(max(round(fit.held_out * blocks), 1), blocks - 1)
+    chosen = np.random.default_rng([fit.seed, 0]).permutation(blocks)[:held]
+    mask: Mask = ~np.isin(np.arange(n) * blocks // n, chosen)
+    return mask
+
+
+def fit_policy(
+    transitions: Transitions, q_sa: Array, q_next: Array, gamma: float, fitted: Mask, fit: Fit
+) -> NDArray[np.float32]:
+    """The fitted policy at every s', shape (n, A): probabilities.
+
+    Args:
+        transitions: the batch; `next_observation` is what the network sees.
+        q_sa: Q(s, a), shape (n,).
+        q_next: Q(s', .), shape (n, A).
+        gamma: the discount.
+        fitted: the transitions that it is fitted to.
+        fit: how.
+    """
+    if transitions.next_observation is None:
+        raise InputError("next_observation is missing: the evaluation policy is fitted to it (or give policy_next)")
+    usable = fitted & ~transitions.terminated
+    if not usable.any():
+        raise InputError("all transitions to fit the policy to are terminated: nothing follows them")
+    observations = _network_inputs(transitions.next_observation, usable)
+    net = Architecture(observations.shape[1:], fit.width, 16, q_next.shape[1])
+    rng = np.random.default_rng([fit.seed, 1])
+    parameters = initial_parameters(net, [rng])
+    rows = rng.choice(np.flatnonzero(usable), (fit.updates, min(_BATCH, int(usable.sum()))))
+    data = [np.asarray(a, dtype=np.float32) for a in (observations, q_next, q_sa, transitions.reward)]
+    parameters = _descend(net, parameters, [jnp.asarray(a) for a in data], rows, gamma, fit.step_size)
+    return outputs(net, parameters, observations)
+
+
+def outputs(net: Architecture, parameters: Any, observations: NDArray[Any], scale: float = 1.0) -> NDArray[np.float32]:
+    """The policy of one network at observations, shape (n, A): the softmax of `logits`."""
+    return np.asarray(softmax(logits(net, parameters, observations, scale)))
+
+
+def logits(net: Architecture, parameters: Any, observations: NDArray[Any], scale: float = 1.0) -> NDArray[np.float32]:
+    """The outputs of one network at observations, shape (n, A), a thousand at a time.
+
+    Args:
+        net: its shape.
+        parameters: a leading axis of one seed.
+        observations: (n, *inputs).
+        scale: what they are multiplied by.
+    """
+    run = jax.jit(partial(_forward, net))
+    found, size = [], min(_CHUNK, len(observations))
+    for i in range(0, len(observations), size):
+        part = observations[i : i + size].astype(np.float32) * np.float32(scale)
+        # Of one size, all of them: another one would be compiled again.
+        padded = np.concatenate([part, np.zeros((size - len(part), *part.shape[1:]), np.float32)])
+        found.append(np.asarray(run(parameters, jnp.asarray(padded)))[: len(part)])
+    return np.concatenate(found)
+
+
+def _forward(net: Architecture, parameters: Any, observations: Any) -> Any:
+    return forward(net, parameters, features(net, observations[None]))[0][0]
+
+
+def _descend(net: Architecture, parameters: Any, data: list[Any], rows: Any, gamma: float, step_size: float) -> Any:
+    one = jnp.ones(1, jnp.float32)
+    hyper = {"decay": 0.999 * one, "momentum": 0.9 * one, "optimiser_epsilon": 1e-8 * one}
+
+    def update(carry: Any, chosen: Any) -> tuple[Any, None]:
+        own, moments, done = carry
+        observation, q_next, q_sa, reward = (array[chosen] for array in data)
+        theta, seen = forward(net, own, features(net, observation[None]))
+        error, _ = paper_gradient(theta, q_next[None], q_sa[None], reward[None], gamma, False)
+        gradient = backward(net, own, seen, error / chosen.shape[0])
+        own, moments = step("adam", own, gradient, moments, step_size * one, hyper, done * one)
+        return (own, moments, done + 1.0), None
+
+    start = (parameters, initial_moments("adam", parameters), jnp.float32(0.0))
+    (fitted, _, _), _ = jax.jit(lambda state, chosen: jax.lax.scan(update, state, chosen))(start, jnp.asarray(rows))
+    return fitted
+
+
+def _network_inputs(observation: NDArray[Any], fitted: Mask) -> NDArray[np.float32]:
+    """Vectors with mean 0 and variance 1 per entry; images with the same for all pixels, small enough."""
+    x = observation.astype(np.float32)
+    if x.ndim == 3:
+        x = x[..., None]
+    if x.ndim == 4 and min(x.shape[1:3]) >= 3:
+        size = -(-max(x.shape[1:3]) // LARGEST_IMAGE)
+        height, width = (n // size for n in x.shape[1:3])
+        x = x[:, : height * size, : width * size].reshape(len(x), height, size, width, size, -1).mean(axis=(2, 4))
+        mean, spread = x[fitted].mean(), x[fitted].std()
+    else:
+        x = x.reshape(len(x), -1)
+        mean, spread = x[fitted].mean(axis=0), x[fitted].std(axis=0)
+    return np.asarray((x - mean) / np.where(spread > 1e-6, spread, 1.0), dtype=np.float32)

@@ -1,0 +1,144 @@
+r"""The audit of action values given per transition: vectors and images, where no state is seen twice.
+
+With :math:`q_{sa} = Q(s,a)` and the rows :math:`Q(s', \cdot)`, a policy makes of a transition the TD error
+:math:`\delta = r + \gamma v(s') - q_{sa}` with some :math:`v(s')` in :math:`[\min_a Q(s',a), \max_a Q(s',a)]` (0 if
+terminated). Its distance to 0 can never be less than that of :math:`q_{sa}` to the interval
+:math:`[r + \gamma \min_a Q(s',a),\; r + \gamma \max_a Q(s',a)]`. The mean square of these distances, the *floor*, is a
+lower bound on the mean squared TD error of every policy, whatever the transitions. If they are deterministic it is one
+on the squared Bellman residual too, and a distance above 0 proves that Q is the value of no policy. If not, the floor
+holds noise as well: one unlucky successor is no contradiction, and only states seen again could tell
+(`ipe.audit.exact`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ipe.audit.result import Exploration, Parts, PolicySource, SampleAudit, WorstTransition
+from ipe.audit.transitions import Transitions, check_finite
+from ipe.entropy import entropy, epsilon_from_probabilities
+from ipe.errors import InputError
+from ipe.mdp_input import Array, Mask, numeric
+from ipe.planning.operators import average
+
+
+def check_rows(transitions: Transitions, q: Any, q_next: Any) -> tuple[Array, Array]:
+    """Q(s, a) of each transition, shape (n,), and the rows Q(s', .), shape (n, A), 0 where terminated.
+
+    Args:
+        transitions: the batch.
+        q: Q(s, .), shape (n, A).
+        q_next: Q(s', .), shape (n, A); what stands where the transition terminated is not looked at.
+    """
+    n = len(transitions)
+    here, there = numeric(q, "q"), numeric(q_next, "q_next")
+    if here.ndim != 2 or here.shape[0] != n or here.shape[1] == 0:
+        raise InputError(f"q must have shape ({n}, actions), a row per transition; found {here.shape}")
+    if there.shape != here.shape:
+        raise InputError(f"q_next must have the shape of q, {here.shape}; found {there.shape}")
+    wrong = transitions.action >= here.shape[1]
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise InputError(f"action[{i}] = {transitions.action[i]}, but q has the actions 0 to {here.shape[1] - 1}")
+    there = np.where(transitions.terminated[:, None], 0.0, there)
+    check_finite("q", here)
+    check_finite("q_next", there)
+    return here[np.arange(n), transitions.action], there
+
+
+def check_policy_rows(policy: Any, transitions: Transitions, n_actions: int) -> Array:
+    """Probabilities of the actions at each s', shape (n, A); what stands where it terminated is not looked at."""
+    pi = numeric(policy, "policy_next")
+    shape = (len(transitions), n_actions)
+    if pi.shape != shape:
+        raise InputError(f"policy_next must have shape {shape}, probabilities at each next state; found {pi.shape}")
+    pi = np.where(transitions.terminated[:, None], 1.0 / n_actions, pi)
+    wrong = ~(pi >= 0)
+    if wrong.any():
+        i, a = (int(k) for k in np.argwhere(wrong)[0])
+        raise InputError(f"policy_next[{i}, {a}] = {pi[i, a]:g} is not a probability")
+    total = pi.sum(axis=1)
+    wrong = ~(np.abs(total - 1.0) <= 1e-5)  # of single precision
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise InputError(f"policy_next[{i}] sums to {total[i]:.9g}, not to 1")
+    return np.asarray(pi / total[:, None])
+
+
+def audit_samples(
+    transitions: Transitions,
+    q_sa: Array,
+    q_next: Array,
+    gamma: float,
+    pi_next: Array,
+    source: PolicySource,
+    *,
+    fitted: Mask | None,
+    deterministic: bool | None,
+    worst: int,
+    tolerance: float,
+) -> SampleAudit:
+    """Audit per-transition values under an evaluation policy.
+
+    Args:
+        transitions: the batch.
+        q_sa: from `check_rows`.
+        q_next: from `check_rows`.
+        gamma: the discount.
+        pi_next: the evaluation policy at each s', shape (n, A).
+        source: where it comes from.
+        fitted: the transitions that it was fitted to, if it was; the others are held out.
+        deterministic: whether transitions are known to be deterministic.
+        worst: how many of the worst transitions to list.
+        tolerance: the distance to an interval that counts, relative to the largest absolute value (at least 1).
+    """
+    reward, live = transitions.reward, ~transitions.terminated
+    least, most = reward + gamma * q_next.min(axis=1), reward + gamma * q_next.max(axis=1)
+    distance = np.clip(q_sa, least, most) - q_sa
+    followed = reward + gamma * average(pi_next, q_next)
+    held_out = np.ones(len(transitions), dtype=bool) if fitted is None else ~fitted
+    allowed = tolerance * max(1.0, float(np.abs(q_sa).max()))
+    outside = np.abs(distance) > allowed
+    sup = float(np.abs(distance).max())
+
+    def parts(of: Array, which: Mask) -> Parts:
+        errors, floor = (of - q_sa)[which], distance[which]
+        return Parts(int(which.sum()), float(np.mean(errors**2)), float(np.mean(floor**2)))
+
+    weights = live / max(int(live.sum()), 1)
+    return SampleAudit(
+        gamma=gamma,
+        transitions=len(transitions),
+        deterministic=deterministic,
+        source=source,
+        evaluation=parts(followed, held_out),
+        training=None if fitted is None else parts(followed, fitted),
+        greedy=parts(most, held_out),
+        outside=float(outside.mean()),
+        promised_too_much=float((outside & (distance < 0)).mean()),
+        sup_residual=sup,
+        distance_bound=sup / (1.0 + gamma) if deterministic else None,
+        achievable=False if deterministic and outside.any() else None,
+        exploration=Exploration(
+            np.asarray(entropy(pi_next))[live], np.asarray(epsilon_from_probabilities(pi_next))[live], weights[live]
+        ),
+        worst=tuple(
+            WorstTransition(
+                index=int(i),
+                action=int(transitions.action[i]),
+                reward=float(reward[i]),
+                q=float(q_sa[i]),
+                least=float(least[i]),
+                most=float(most[i]),
+                delta=float(distance[i]),
+                terminated=bool(transitions.terminated[i]),
+            )
+            for i in np.argsort(-np.abs(distance), kind="stable")[:worst]
+        ),
+        promised=q_sa,
+        followed=followed,
+        greedy_followed=most,
+        held_out=held_out,
+    )

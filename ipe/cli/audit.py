@@ -1,0 +1,196 @@
+"""`ipe audit`: is this Q-function the value of any policy on this data, of which, and how far off is it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from ipe.cli.outputs import check_out, json_text
+from ipe.cli.parsing import Flag, Number, Text, WholeNumber, choice
+from ipe.errors import InputError
+
+if TYPE_CHECKING:
+    from ipe.audit import Audit, Fit, Transitions
+
+YesOrNo: Any = choice(("yes", "no"), lambda word: word == "yes")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Audit a Q-function on a batch of transitions: how far it is from being the value of any policy, how much of its
+    error is noise, estimation, or what no policy can remove; where it is worst; and how random its policy is.
+
+    SOURCE is a run that `ipe train` made, or a DQN that Stable-Baselines3 saved (.zip; loading it unpickles: load only
+    what you trust). The transitions are collected by its own behaviour, or given. Without SOURCE, --transitions (or
+    --minari), --q and --gamma are needed.
+
+    examples:
+      ipe audit runs/LunarLander-v3-epsilon-ipe --figure audit.png
+      ipe audit model.zip --env CartPole-v1 --json
+      ipe audit --transitions batch.npz --q q.npz --gamma 0.99
+      ipe audit --minari CartPole/random-v0 model.zip
+    """
+
+    source: Annotated[Positional[Text], arg(metavar="[SOURCE]", help_behavior_hint="")] = None
+    """A run's folder, or a model.zip of Stable-Baselines3."""
+    transitions: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
+    """The batch, .npz: action, reward, terminated, and state and next_state (whole numbers) or observation and
+    next_observation (arrays)."""
+    minari: Annotated[Text, arg(metavar="NAME", help_behavior_hint="")] = None
+    """A Minari data set on this machine, instead."""
+    q: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
+    """The values, .npz: q, a table of shape (states, actions), NaN where an action does not exist; or q and q_next of
+    shape (transitions, actions), and policy_next, the evaluation policy's probabilities, if there is one."""
+    gamma: Annotated[Number, arg(help_behavior_hint="(default: SOURCE's)")] = None
+    """The discount."""
+    env: Annotated[Text, arg(metavar="ID", help_behavior_hint="")] = None
+    """Where a model.zip collects transitions."""
+    seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: the first)")] = None
+    """Which trained seed of a run."""
+    frames: Annotated[WholeNumber, arg(help_behavior_hint="(default: 5000; of --minari, all)")] = None
+    """How many transitions to collect, or to take of a Minari data set."""
+    draws: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
+    """The seed of the episodes, and of a policy that is fitted."""
+    deterministic: Annotated[YesOrNo, arg(help_behavior_hint="")] = None
+    """Whether a state and an action always have the same reward and successor. By default, for numbered states, as the
+    batch shows; else it is not known."""
+    refit: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """Fit an evaluation policy to part of the batch, even if there is a policy network."""
+    worst: Annotated[WholeNumber, arg(help_behavior_hint="(default: 10)")] = None
+    """How many of the worst states, or transitions, to list."""
+    tolerance: Annotated[Number, arg(help_behavior_hint="(default: 1e-9; without numbered states 1e-5)")] = None
+    """The residual, relative to the values, that counts as none."""
+    json: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """Print one JSON object instead of the table."""
+    out: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write that JSON to a file."""
+    figure: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Draw the audit: .svg, .png or .pdf."""
+    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
+    """Replace the files at --out and --figure if they are there."""
+
+
+def run(arguments: Arguments) -> None:
+    """Audit, write what is asked for, and print."""
+    _check(arguments)
+    from ipe.atomic import write_atomic
+    from ipe.audit import audit_contents
+
+    result = _audit(arguments)
+    content = json_text({"source": arguments.source, **audit_contents(result)})
+    if arguments.figure is not None:
+        from ipe.audit import draw_audit
+        from ipe.figures.style import save_figure
+
+        drawn = draw_audit(result)
+    if arguments.out is not None:
+        _check_file("--out", arguments.out, arguments.overwrite)  # again: the audit may have taken minutes
+        write_atomic(arguments.out, lambda file: file.write(f"{content}\n".encode()))
+    if arguments.figure is not None:
+        _check_file("--figure", arguments.figure, arguments.overwrite)
+        save_figure(drawn, arguments.figure)
+    print(content if arguments.json else str(result))
+    if not arguments.json:
+        for path in (arguments.out, arguments.figure):
+            if path is not None:
+                print(f"\nwrote {path}")
+
+
+def _check(arguments: Arguments) -> None:
+    """What can be said before anything is imported or read."""
+    given = arguments.transitions is not None or arguments.minari is not None
+    if arguments.transitions is not None and arguments.minari is not None:
+        raise InputError("give --transitions or --minari, not both")
+    if arguments.source is None:
+        needed = {"--transitions (or --minari)": given, "--q": arguments.q, "--gamma": arguments.gamma is not None}
+        missing = [name for name, there in needed.items() if not there]
+        if missing:
+            raise InputError(f"without SOURCE, {', '.join(missing)} is missing; see `ipe audit --help`")
+        _refuse(arguments, ("env", "seed"), "goes with SOURCE")
+        if arguments.refit:
+            raise InputError("--refit goes with SOURCE; leave policy_next out of --q for a policy that is fitted")
+    else:
+        _refuse(arguments, ("q", "gamma"), f"is {arguments.source}'s own; leave it out")
+        if _is_model(arguments.source):
+            _refuse(arguments, ("seed",), "is of a run; a saved model is one seed")
+            if (arguments.env is None) == (not given):
+                raise InputError("a saved model needs --env, --transitions or --minari, and one of them only")
+        else:
+            _refuse(arguments, ("env",), "goes with a model.zip; a run knows its environment")
+    if arguments.transitions is not None:
+        _refuse(arguments, ("frames",), "is of transitions that are collected, or of --minari")
+    for option, path in (("--out", arguments.out), ("--figure", arguments.figure)):
+        if path is not None:
+            _check_file(option, path, arguments.overwrite)
+    if arguments.out is not None and arguments.out == arguments.figure:
+        raise InputError("--out and --figure are the same file")
+    if arguments.out is not None and not arguments.out.lower().endswith(".json"):
+        raise InputError(f"--out {arguments.out}: the suffix must be .json")
+    if arguments.figure is not None:
+        from ipe.figures.style import check_figure_path
+
+        check_figure_path(arguments.figure)
+
+
+def _check_file(option: str, path: str, overwrite: bool) -> None:
+    try:
+        check_out(path, overwrite)
+    except InputError as error:
+        raise InputError(str(error).replace("--out", option, 1)) from None
+
+
+def _refuse(arguments: Arguments, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if getattr(arguments, name) is not None:
+            raise InputError(f"--{name} {why}")
+
+
+def _is_model(source: str) -> bool:
+    return source.lower().endswith(".zip") or Path(source).is_file()
+
+
+def _audit(arguments: Arguments) -> Audit:
+    from ipe.audit import audit, audit_run, audit_sb3
+
+    batch = _batch(arguments)
+    options: dict[str, Any] = {"deterministic": arguments.deterministic, "tolerance": arguments.tolerance}
+    options["worst"] = 10 if arguments.worst is None else arguments.worst
+    if arguments.source is None:
+        if batch is None or arguments.gamma is None:  # `_check` has seen to it
+            raise InputError("--transitions and --gamma are missing")
+        return audit(batch, gamma=arguments.gamma, fit=_fit(arguments), **_values(str(arguments.q)), **options)
+    options |= {"transitions": batch, "fit": _fit(arguments), "refit": arguments.refit}
+    options["draws"] = 0 if arguments.draws is None else arguments.draws
+    if arguments.frames is not None and batch is None:
+        options["frames"] = arguments.frames
+    if _is_model(arguments.source):
+        return audit_sb3(arguments.source, env=arguments.env, **options)
+    return audit_run(arguments.source, seed=arguments.seed, **options)
+
+
+def _fit(arguments: Arguments) -> Fit:
+    from ipe.audit import Fit
+
+    return Fit(seed=0 if arguments.draws is None else arguments.draws)
+
+
+def _batch(arguments: Arguments) -> Transitions | None:
+    from ipe.audit import load_transitions, minari_transitions
+
+    if arguments.transitions is not None:
+        return load_transitions(arguments.transitions)
+    return None if arguments.minari is None else minari_transitions(arguments.minari, arguments.frames)
+
+
+def _values(path: str) -> dict[str, Any]:
+    """The arrays of --q, by the names of `ipe.audit.audit`'s arguments."""
+    from ipe.mdp_files.common import check_keys, naming, read_npz, suffix_of
+
+    with naming(f"--q {path}"):
+        suffix_of(path, (".npz",))
+        arrays = read_npz(path)
+        check_keys(arrays, ("q",), ("q_next", "policy", "policy_next"))
+    return dict(arrays)
