@@ -17,7 +17,7 @@ PYTEST := $(PY) -m pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test test-all lint format coverage bench lock clean
+.PHONY: help setup browser docs demo test test-all lint format coverage bench lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,9 @@ lint: setup  ## ruff and mypy --strict
 format: setup  ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+docs: setup  ## the documentation, in build/docs (warnings are errors)
+	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
 
 bench: setup  ## the table of benchmarks/exact.py (minutes)
 	$(PY) benchmarks/exact.py $(ARGS)
