@@ -53,8 +53,8 @@ format: setup  ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-docs: setup  ## the documentation, in build/docs (warnings are errors)
-	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
+docs: setup  ## the documentation as a site: build/docs/html (warnings are errors)
+	$(PY) -m sphinx -W --keep-going -q -b html -d build/docs/doctrees docs build/docs/html
 
 bench: setup  ## the table of benchmarks/exact.py (minutes)
 	$(PY) benchmarks/exact.py $(ARGS)
