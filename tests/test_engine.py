@@ -151,8 +151,8 @@ def test_a_worker_that_dask_does_not_replace_is_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ipe.experiments.cluster.LOST_SECONDS", 0.001)  # as on a machine too busy to start one in time
-    monkeypatch.setattr("ipe.experiments.cluster.MISSING_SECONDS", 1.0)
-    killed = []
+    monkeypatch.setattr("ipe.experiments.dispatch.MISSING_SECONDS", 1.0)
+    killed: list[int] = []
 
     def callback(progress: Any) -> None:
         workers = dask_workers(os.getpid())
@@ -265,10 +265,20 @@ def scheduler(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         "stdout": subprocess.DEVNULL,
     }
     dask = [sys.executable, "-m", "dask"]
-    words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(address)]
+    words = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"]
+    words += ["--scheduler-file", str(address)]
     with ended(subprocess.Popen([*dask, "scheduler", *words], **common)) as boss:
         wait_for(address.exists, boss)
-        words = ["--scheduler-file", str(address), "--nthreads", "1", "--nworkers", "2", "--no-dashboard"]
+        words = [
+            "--scheduler-file",
+            str(address),
+            "--nthreads",
+            "1",
+            "--nworkers",
+            "2",
+            "--dashboard-address",
+            "127.0.0.1:0",
+        ]
         words += ["--host", "127.0.0.1", "--preload", "ipe.experiments.workers", "--local-directory", str(folder)]
         with ended(subprocess.Popen([*dask, "worker", *words], **common)):
             yield boss, json.loads(address.read_text())["address"]
@@ -305,7 +315,8 @@ def test_workers_that_do_not_see_the_folder_are_refused(tmp_path: Path) -> None:
 
     from ipe.experiments.cluster import _check_workers
 
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+    here = "127.0.0.1:0"
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=here) as cluster, Client(cluster) as client:
         with pytest.raises(InputError, match=r"the worker .* cannot take part: it does not see .*sweep\.json"):
             _check_workers(client, tmp_path)
         run_sweep(small_sweep(frames=20), tmp_path, shard=(0, 1))

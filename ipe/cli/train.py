@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 from ipe.cli.interrupt import hearing_signals
 from ipe.cli.parsing import Flag, Number, Text, WholeNumber
 from ipe.cli.program import DONE, FAILED, NOT_SOLVED
+from ipe.cli.seeds import seeds_option
 from ipe.cli.settings_options import changes, paths
 from ipe.cli.training_progress import Display
 from ipe.cli.training_report import result_lines
@@ -115,7 +116,7 @@ def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Any]:
     folder = default_folder(settings) if arguments.out is None else Path(arguments.out)
     if arguments.out == "":
         raise InputError("--out is empty")
-    seeds = _seeds(arguments.seeds)
+    seeds = 1 if arguments.seeds is None else seeds_option(arguments.seeds)
     more["batch_seeds"] = arguments.batch_seeds
     title = _title(settings, seeds if isinstance(seeds, int) else len(seeds), None, folder)
     return folder, title, lambda callback: train(settings, seeds=seeds, out=folder, callback=callback, **more)
@@ -124,18 +125,6 @@ def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Any]:
 def _title(settings: TrainingSettings, seeds: int, frames: int | None, folder: Path) -> str:
     count = f"{seeds} seed{'s' * (seeds != 1)} of {frames or settings.frames} frames"
     return f"{settings.environment.id}, {settings.behaviour}: {count}, in {folder}"
-
-
-def _seeds(text: str | None) -> int | list[int]:
-    if text is None:
-        return 1
-    words = [word.strip() for word in text.split(",")]
-    many = len(words) > 1
-    if many and not words[-1]:
-        del words[-1]
-    if not all(word.isdecimal() for word in words):
-        raise InputError(f"--seeds must be how many, or which ones with commas as in 3,5,8; found {text!r}")
-    return [int(word) for word in words] if many else int(words[0])
 
 
 def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -5,19 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipe.cli.settings_options import options_of, paths, read_key_values
-from ipe.deep.settings import TrainingSettings, paper_settings
+from ipe.deep.settings import ONLY_WITH, TrainingSettings, paper_settings
 from ipe.errors import InputError
 
-_POLICY = ("epsilon-ipe", "ipe")
-_ONLY_WITH = {
-    "epsilon": ("epsilon-greedy",),
-    "temperature": ("boltzmann",),
-    "policy_step_size": _POLICY,
-    "policy_update": _POLICY,
-    "entropy_bonus": _POLICY,
-    "delta_q": _POLICY,
-}
-"""The behaviours that a setting has an effect with; the others have one with all."""
 
 _BARE = ("environment.frame_limit",)
 
@@ -67,7 +57,7 @@ def settings_from(environment: str, given: dict[str, Any]) -> TrainingSettings:
     values = dict(given)
     behaviour = values.pop("behaviour", "epsilon-ipe")
     for path in paths(values):
-        behaviours = _ONLY_WITH.get(path.partition(".")[0], (behaviour,))
+        behaviours = ONLY_WITH.get(path.partition(".")[0], (behaviour,))
         if behaviour not in behaviours:
             others = " and ".join(behaviours)
             raise InputError(f"{option_of(path)} has no effect with the behaviour {behaviour}; it is for {others}")

@@ -16,6 +16,17 @@ from ipe.errors import InputError
 
 BehaviourName = Literal["epsilon-ipe", "ipe", "epsilon-greedy", "boltzmann"]
 BEHAVIOURS: tuple[BehaviourName, ...] = ("epsilon-ipe", "ipe", "epsilon-greedy", "boltzmann")
+_POLICY = ("epsilon-ipe", "ipe")
+
+ONLY_WITH = {
+    "epsilon": ("epsilon-greedy",),
+    "temperature": ("boltzmann",),
+    "policy_step_size": _POLICY,
+    "policy_update": _POLICY,
+    "entropy_bonus": _POLICY,
+    "delta_q": _POLICY,
+}
+"""The behaviours that a setting has an effect with; the others have one with all."""
 
 _Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]

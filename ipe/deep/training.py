@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +23,7 @@ from ipe.deep.environments import make_environment
 from ipe.deep.loop import Outcome, check_spec
 from ipe.deep.runs import Run, collect, create_run, extended, most_seeds, open_run, seeds_per_batch, split_seeds
 from ipe.deep.settings import TrainingSettings, paper_settings
+from ipe.deep.stopping import Stop, stopping
 from ipe.errors import InputError
 
 Callback = Callable[[Progress], bool | None]
@@ -141,7 +141,7 @@ def _train(
     run: Run, processes: int, checkpoint_seconds: float, tensorboard: bool, callback: Callback | None
 ) -> TrainingResult:
     begin = time.monotonic()
-    with _stopping() as stop:
+    with stopping() as stop:
         here = _Here if processes == 0 else _Elsewhere
         status, notes = here(run, processes, checkpoint_seconds, tensorboard, callback, stop).run()
         run, records = collect(run, status, time.monotonic() - begin)
@@ -161,7 +161,7 @@ class _Trainer:
         checkpoint_seconds: float,
         tensorboard: bool,
         callback: Callback | None,
-        stop: _Stop,
+        stop: Stop,
     ) -> None:
         self.own = run
         self.processes = processes
@@ -289,37 +289,6 @@ def _close(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
-
-
-class _Stop(threading.Event):
-    """A wish to stop, and the signal that it came by, if it did."""
-
-    signal: int | None = None
-    urgent = False
-    """Whether Ctrl-C came a second time."""
-
-
-@contextlib.contextmanager
-def _stopping() -> Iterator[_Stop]:
-    """Ctrl-C and SIGTERM become a wish to stop, which is granted between two frames; a second Ctrl-C does not wait."""
-    stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def hear(number: int, _: Any) -> None:
-        if stop.signal is not None and number == signal.SIGINT:
-            stop.urgent = True
-            raise KeyboardInterrupt
-        stop.signal = stop.signal or number  # `timeout` sends SIGTERM twice
-        stop.set()
-
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -9,20 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ipe.deep.settings import BEHAVIOURS, TrainingSettings, paper_settings
+from ipe.deep.settings import BEHAVIOURS, ONLY_WITH, TrainingSettings, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
-
-_POLICY = ("epsilon-ipe", "ipe")
-_ONLY_WITH = {
-    "epsilon": ("epsilon-greedy",),
-    "temperature": ("boltzmann",),
-    "policy_step_size": _POLICY,
-    "policy_update": _POLICY,
-    "entropy_bonus": _POLICY,
-    "delta_q": _POLICY,
-}
-"""The behaviours that a setting has an effect with; the others have one with all."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +137,7 @@ def _settings(case: Case, values: dict[str, Any]) -> TrainingSettings:
 
 def _check_effect(case: Case, path: str, settings: TrainingSettings) -> None:
     """A list of values that makes no difference would train the same runs again and again."""
-    behaviours = _ONLY_WITH.get(path.partition(".")[0], (settings.behaviour,))
+    behaviours = ONLY_WITH.get(path.partition(".")[0], (settings.behaviour,))
     if settings.behaviour not in behaviours:
         raise InputError(
             f"{case.places[path]}.{path} has no effect with the behaviour {settings.behaviour}; it is for "
