@@ -8,7 +8,6 @@ from ipe.cli.settings_options import options_of, paths, read_key_values
 from ipe.deep.settings import ONLY_WITH, TrainingSettings, paper_settings
 from ipe.errors import InputError
 
-
 _BARE = ("environment.frame_limit",)
 
 
