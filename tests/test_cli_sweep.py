@@ -136,6 +136,7 @@ def test_the_help_names_the_appendix(run: Run) -> None:
 # ---- plans
 
 
+@pytest.mark.slow
 def test_a_plan_measures_and_writes_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / "cache"))
     code, out, err = run("sweep", "grid.toml", "--plan", "--seeds", "30", "--frames", "1e6", "--cores", "64")

@@ -70,7 +70,7 @@ slow = pytest.mark.slow
         pytest.param("CartPole-v1", "ipe", marks=slow),
         (OWN + "Catch-v0", "epsilon-greedy"),
         (OWN + "Catch-v0", "epsilon-ipe"),
-        (OWN + "Catch-v0", "ipe"),
+        pytest.param(OWN + "Catch-v0", "ipe", marks=slow),
     ],
 )
 def test_it_learns(environment: str, behaviour: str) -> None:
@@ -104,7 +104,7 @@ def wrong_way(patch: pytest.MonkeyPatch) -> None:
 
 
 BROKEN = [
-    ("CartPole-v1", "epsilon-greedy", uphill),
+    pytest.param("CartPole-v1", "epsilon-greedy", uphill, marks=slow),
     pytest.param("CartPole-v1", "epsilon-ipe", uphill, marks=slow),
     pytest.param("CartPole-v1", "epsilon-greedy", never_copied, marks=slow),
     ("CartPole-v1", "epsilon-ipe", no_end),
@@ -112,7 +112,7 @@ BROKEN = [
     pytest.param(OWN + "Catch-v0", "epsilon-greedy", uphill, marks=slow),
     (OWN + "Catch-v0", "epsilon-greedy", never_copied),
     pytest.param(OWN + "Catch-v0", "epsilon-ipe", never_copied, marks=slow),
-    (OWN + "Catch-v0", "ipe", wrong_way),
+    pytest.param(OWN + "Catch-v0", "ipe", wrong_way, marks=slow),
 ]
 
 

@@ -115,7 +115,7 @@ def test_settings_with_different_warm_ups_share_a_batch() -> None:
         assert result(run([settings[i]], [i], 120), 0) == result(together, i)
 
 
-@pytest.mark.parametrize("environment", [OWN + "Catch-v0", DRIFT])
+@pytest.mark.parametrize("environment", [pytest.param(OWN + "Catch-v0", marks=pytest.mark.slow), DRIFT])
 def test_the_same_seed_gives_the_same_bytes_twice(environment: str) -> None:
     first, second = (run(small(environment), [3], 80) for _ in range(2))
     assert result(first, 0) == result(second, 0)

@@ -94,6 +94,7 @@ def listening(pids: list[int]) -> set[str]:
 # ---- on this machine
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced_and_its_job_resumed(place: Path, reference: dict[str, Any]) -> None:
     with ended(start(place)) as process:
         assert wait_for(checkpointed(place / "out"), process)
@@ -109,6 +110,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_job_resumed(place: Path, re
     same(place, reference)
 
 
+@pytest.mark.slow
 def test_control_c_stops_with_checkpoints_and_the_same_command_goes_on(place: Path, reference: dict[str, Any]) -> None:
     with ended(start(place)) as process:
         assert wait_for(checkpointed(place / "out"), process)

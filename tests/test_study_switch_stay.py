@@ -119,6 +119,7 @@ def test_value_map_claims_have_their_reference_numbers(folder: Path) -> None:
     assert claims["deterministic-stays-unless-delta-is-large"]["verdict"] == "depends"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     parts = choose_parts(PARTS, ["figure-2b", "figure-4"])
     run_study("Switch-Stay", parts, small(), tmp_path / "again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import resource
 import subprocess
 import sys
@@ -304,7 +305,8 @@ def test_an_environment_that_hangs_as_it_is_made_fails_the_job(tmp_path: Path) -
 @posix
 def test_a_process_that_was_suspended_has_not_hung(tmp_path: Path) -> None:
     script = WATCH.replace("0.5)", "2.0)")
-    command = f"exec {sys.executable} -c '{script}' {tmp_path} 1 5 1.0 & pid=$!; sleep 1.0; kill -STOP $pid; sleep 3; "
+    words = shlex.join([sys.executable, "-c", script, str(tmp_path), "1", "5", "1.0"])
+    command = f"exec {words} & pid=$!; sleep 1.0; kill -STOP $pid; sleep 3; "
     out = subprocess.run(["sh", "-c", f"{command} kill -CONT $pid; wait $pid"], cwd=ROOT, check=False, timeout=120)
     assert out.returncode == 0
     assert read_hangs(tmp_path) == []
