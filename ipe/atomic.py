@@ -39,6 +39,11 @@ def write_atomic(path: str | os.PathLike[str], write: Callable[[BinaryIO], objec
     _flush_folder(target.parent)
 
 
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """`write_atomic` of a content that is there already."""
+    write_atomic(path, lambda file: file.write(content))
+
+
 def _flush_folder(folder: Path) -> None:
     """The rename itself survives a power cut only once the folder is on disk; not every system can flush one."""
     with contextlib.suppress(OSError):

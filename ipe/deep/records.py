@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ipe.atomic import write_atomic
+from ipe.atomic import write_bytes
 from ipe.deep.plain import encode, json_text
 from ipe.errors import InputError
 from ipe.mdp_files.common import naming, read_json
@@ -181,11 +180,7 @@ def write_records(folder: Path, records: Records) -> None:
         records: what to write, replacing what was there.
     """
     for name, table in (("episodes", records.episodes_table()), ("progress", records.progress_table())):
-        write_atomic(folder / f"{name}.parquet", partial(_put, parquet_bytes(table)))
-
-
-def _put(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
+        write_bytes(folder / f"{name}.parquet", parquet_bytes(table))
 
 
 def read_episodes(run: Path) -> pa.Table:
@@ -227,7 +222,7 @@ def write_run(folder: Path, content: Mapping[str, Any]) -> None:
         if name in content:
             raise InputError(f"run.{name} is the file's own")
     whole = {"format": RUN_FORMAT, "schema": RUN_SCHEMA, **encode(dict(content), "run", finite=True)}
-    write_atomic(folder / "run.json", partial(_put, f"{json_text(whole, 'run', indent=1)}\n".encode()))
+    write_bytes(folder / "run.json", f"{json_text(whole, 'run', indent=1)}\n".encode())
 
 
 def read_run(folder: Path) -> dict[str, Any]:

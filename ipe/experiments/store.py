@@ -2,11 +2,11 @@
 
 ::
 
-    DIR/sweep.json                        the sweep, its jobs, versions
-    DIR/results/KEY/JOB-TOKEN.parquet     the records of a job, immutable
-    DIR/results/KEY/JOB-TOKEN.json        its manifest, written last
-    DIR/claims/JOB.GENERATION.json        who is at the job, with a heartbeat
-    DIR/work/JOB/                         its checkpoints
+    sweep.json                        the sweep, its jobs, versions
+    results/KEY/JOB-TOKEN.parquet     the records of a job, immutable
+    results/KEY/JOB-TOKEN.json        its manifest, written last
+    claims/JOB.GENERATION.json        who is at the job, with a heartbeat
+    work/JOB/                         its checkpoints
 
 A job is published when a valid manifest and the file that it vouches for are there. KEY stands for the settings, JOB
 for KEY and some seeds; both are parts of every file's content too.

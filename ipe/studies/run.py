@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pydantic import BaseModel
 
 from ipe.analysis import Claim, claims_markdown, claims_records
-from ipe.atomic import write_atomic
+from ipe.atomic import write_bytes
 from ipe.errors import InputError
 from ipe.figures.style import figure_bytes
 from ipe.parquet import parquet_bytes
@@ -83,12 +82,8 @@ def run_study(
     check_output(out, overwrite)  # again: the computation took a while
     out.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        write_atomic(out / name, partial(_put, content))
+        write_bytes(out / name, content)
     return claims
-
-
-def _put(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
 
 
 def _run_part(part: Part, settings: Any, files: dict[str, bytes], progress: Progress) -> Sequence[Claim]:

@@ -6,12 +6,10 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from ipe.analysis import Claim, claims_markdown, claims_records
-from ipe.atomic import write_atomic
+from ipe.atomic import write_bytes
 from ipe.deep.machine import versions
 from ipe.errors import InputError
 from ipe.experiments.results import Results
@@ -122,7 +120,7 @@ def _write(folder: Path, files: Mapping[str, bytes], overwrite: bool) -> list[Pa
     new += [folder / name for name in files if not (folder / name).exists()]
     try:
         for name, content in files.items():
-            write_atomic(folder / name, partial(_put, content))
+            write_bytes(folder / name, content)
     except BaseException:
         _remove(new)
         raise
@@ -134,10 +132,6 @@ def _remove(paths: Sequence[Path]) -> None:
     for path in reversed(paths):
         with contextlib.suppress(OSError):
             path.rmdir() if path.is_dir() else path.unlink()
-
-
-def _put(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
 
 
 def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed: int) -> dict[str, bytes]:

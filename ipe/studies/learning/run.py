@@ -19,10 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from ipe.analysis import Claim, claims_records
-from ipe.atomic import write_atomic
+from ipe.atomic import write_bytes
 from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
 from ipe.experiments.ledger import SweepProgress
@@ -152,7 +151,7 @@ def report_study(study: LearningStudy, folder: str | os.PathLike[str]) -> tuple[
             overwrite=True,
         )[:1]
     text = f"{json.dumps(claims_records(claims), indent=1, ensure_ascii=False)}\n".encode()
-    write_atomic(place / "claims.json", partial(_put, text))
+    write_bytes(place / "claims.json", text)
     return claims, pages
 
 
@@ -163,7 +162,3 @@ def _made_with(folder: Path, parts: Sequence[str]) -> dict[str, list[str]]:
         for name, values in run_versions(folder / part).items():
             out[name] = sorted({*out.get(name, []), *values})
     return out
-
-
-def _put(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
