@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import stat
 import subprocess
 import sys
@@ -114,3 +115,31 @@ def test_a_second_process_finds_the_programs_of_the_first(tmp_path: Path) -> Non
     after = {path.name for path in (tmp_path / "ipe" / "jax").iterdir() if not path.name.endswith("-atime")}
     assert files <= after
     assert second["/jax/compilation_cache/cache_hits"] >= len(files) - 1
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from ipe.deep.compilation import keep_memory
+if sys.argv[1] == "kept":
+    keep_memory()
+def faults():
+    for _ in range(50):
+        np.ones(125_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+before = faults()
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+def test_freed_memory_is_kept_though_dask_would_give_it_back() -> None:
+    environment = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}
+    root = str(Path(__file__).parent.parent)
+    found = {}
+    for how in ("kept", "given back"):
+        words = [sys.executable, "-c", FAULTS, how]
+        done = subprocess.run(words, env=environment, cwd=root, capture_output=True, text=True, check=True)
+        found[how] = int(done.stdout)
+    assert found["given back"] > 10_000  # a megabyte has 256 pages
+    assert found["kept"] < 100

@@ -80,6 +80,7 @@ def _client(workers: int, scheduler: str | None) -> Iterator[tuple[Client, Local
         "distributed.scheduler.allowed-failures": DEATHS - 1,
         "distributed.scheduler.worker-ttl": None,  # whether an environment hangs is for the watchdog to say
         "distributed.deploy.lost-worker-timeout": f"{LOST_SECONDS}s",
+        "distributed.worker.profile.enabled": False,  # it looks at the worker a hundred times a second
         "distributed.worker.daemon": False,  # environments may have processes of their own
     }
     with (

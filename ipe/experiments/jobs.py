@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipe.atomic import write_atomic
-from ipe.deep.compilation import training_environment
+from ipe.deep.compilation import keep_memory, training_environment
 from ipe.errors import InputError
 from ipe.experiments.claims import Claim, ClaimLostError
 from ipe.experiments.declared import Job
@@ -33,7 +33,8 @@ Report = Callable[["Progress"], object]
 
 
 def prepare_process() -> None:
-    """Hold JAX to one thread and give it its cache, if this process has not imported it yet."""
+    """Keep freed memory; hold JAX to one thread and give it its cache, if this process has not imported it yet."""
+    keep_memory()
     if "jax" not in sys.modules:
         os.environ.update(training_environment(os.environ))
 
@@ -153,7 +154,8 @@ def _train(
             checkpoint_seconds=checkpoint_seconds,
         )
         if loop.done:
-            store.publish(claim, loop.records, [vars(own) for own in loop.outcomes], seconds=spent())
+            outcomes = [vars(own) for own in loop.outcomes]
+            store.publish(claim, loop.records, outcomes, seconds=spent(), products=loop.program.products)
         elif loop.frame > first:
             _save(folder, loop, claim, spent())
         return loop.done
