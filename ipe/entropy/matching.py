@@ -179,7 +179,7 @@ def _or_of_two(solved: AnyArray, probabilities: AnyArray, permitted: AnyArray) -
 
 
 def _match(h: AnyArray, d: AnyArray, n: AnyArray) -> AnyArray:
-    """Both solvers, each fed a harmless input where the other one answers."""
+    """Both solvers, each fed a harmless input where the other one answers; NumPy runs those that answer anywhere."""
     xp = namespace(h)
     info = xp.finfo(h.dtype)
     iterations = 7 if info.eps < 1e-10 else 5
@@ -187,8 +187,11 @@ def _match(h: AnyArray, d: AnyArray, n: AnyArray) -> AnyArray:
     top = xp.log(several)
     low = (n >= 2) & (h <= SWITCH * top) & (h > 1e4 * info.tiny)
     high = (n >= 2) & (h > SWITCH * top) & (d > 1e-4 * info.eps**2)  # below, 1 - y is 1
-    x = _solve_entropy(xp.where(low, h, 0.5 * top), several, iterations)
-    y = _solve_deficit(xp.where(high, d, 0.2 * top), several, iterations)
+    x, y = xp.zeros_like(h), xp.zeros_like(h)
+    if xp is not np or low.any():
+        x = _solve_entropy(xp.where(low, h, 0.5 * top), several, iterations)
+    if xp is not np or high.any():
+        y = _solve_deficit(xp.where(high, d, 0.2 * top), several, iterations)
     epsilon = xp.where(low, xp.clip(x * (several / (several - 1.0)), 0.0, 1.0), 0.0)
     epsilon = xp.where((n >= 2) & (h > SWITCH * top), xp.where(high, 1.0 - y, 1.0), epsilon)
     return xp.where(h == h, epsilon, h)  # a NaN stays one
