@@ -17,7 +17,9 @@ import jax
 import jax.numpy as jnp
 
 from ipe.behaviours import boltzmann, epsilon_greedy, ipe, sample_at
-from ipe.deep.networks import Architecture, backward, features, forward
+from ipe.deep import networks
+from ipe.deep.native import calls
+from ipe.deep.networks import Architecture
 from ipe.deep.optimisers import clipped, step
 from ipe.deep.replay import CONTINUES, TERMINATED, Format
 from ipe.entropy import entropy_from_logits, epsilon_from_logits, uniform
@@ -58,6 +60,8 @@ class Program(NamedTuple):
     clips: bool
     huber: bool
     entropy_bonus: bool
+    products: str
+    """Whose matrix products: native, or xla."""
 
     @property
     def learns_policy(self) -> bool:
@@ -215,7 +219,7 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
         slots.append(first + length)
     stored = rows(replay["observation"], jnp.concatenate(slots, axis=1))
     return Sample(
-        inputs=features(program.architecture, program.form.unpack(stored)),
+        inputs=_functions(program).features(program.architecture, program.form.unpack(stored)),
         action=action,
         reward=reward,
         terminal=end == TERMINATED,
@@ -228,7 +232,7 @@ def _update(
     program: Program, state: dict[str, Any], hyper: dict[str, Any], sample: Sample, done: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The new networks and moments, and what to add to the counts."""
-    net = program.architecture
+    net, forward = program.architecture, _functions(program).forward
     batch = sample.action.shape[1]
     here, next_, ahead = sample.inputs[:, :batch], sample.inputs[:, batch : 2 * batch], sample.inputs[:, -batch:]
     of_target = program.learns_policy and program.delta_q == "target"
@@ -245,8 +249,8 @@ def _update(
     td_error = q_sa - (sample.target_reward + sample.target_discount * best)
     limit = hyper["huber"][:, None]
     slope = jnp.clip(td_error, -limit, limit) if program.huber else 2.0 * td_error
-    gradient = backward(net, state["q"], layers, (slope / batch)[..., None] * taken)
-    new = _stepped(program, "q", state, gradient, hyper["value_step_size"], hyper, done)
+    error = (slope / batch)[..., None] * taken
+    new = _stepped(program, "q", state, layers, error, hyper["value_step_size"], hyper, done)
     seen = {"td_error": jnp.abs(td_error).mean(-1), "q_mean": q_sa.mean(-1)}
 
     if program.learns_policy:
@@ -261,30 +265,46 @@ def _update(
         error, delta = function(
             theta, q_next, (q_here * taken).sum(-1), sample.reward, hyper["gamma"][:, None], sample.terminal, tau=tau
         )
-        gradient = backward(net, state["policy"], layers, error / batch)
-        new.update(_stepped(program, "policy", state, gradient, hyper["policy_step_size"], hyper, done))
+        new |= _stepped(program, "policy", state, layers, error / batch, hyper["policy_step_size"], hyper, done)
         seen["ipe_error"] = jnp.abs(delta).mean(-1)
     return new, seen
 
 
 def _stepped(
-    program: Program, name: str, state: dict[str, Any], gradient: Any, step_size: Any, hyper: dict[str, Any], done: Any
+    program: Program,
+    name: str,
+    state: dict[str, Any],
+    seen: list[Any],
+    error: Any,
+    step_size: Any,
+    hyper: dict[str, Any],
+    done: Any,
 ) -> dict[str, Any]:
+    """A network and its moments after a step, from the gradient in its outputs."""
+    moments = f"{name}_moments"
+    if program.products == "native" and program.optimiser == "rmsprop" and not program.clips:
+        new, memory = calls.rmsprop(state[name], seen, error, state[moments], step_size, hyper)
+        return {name: new, moments: memory}
+    gradient = _functions(program).backward(program.architecture, state[name], seen, error)
     if program.clips:
         gradient = clipped(gradient, hyper["clip"])
-    moments = f"{name}_moments"
     new, memory = step(program.optimiser, state[name], gradient, state[moments], step_size, hyper, done)
     return {name: new, moments: memory}
 
 
+def _functions(program: Program) -> Any:
+    """The module with the networks' functions: features, forward, act and backward."""
+    return calls if program.products == "native" else networks
+
+
 def _act(program: Program, state: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> tuple[Any, dict[str, Any]]:
     """An action per seed, and what the behaviour looked like."""
-    net = program.architecture
-    inputs = features(net, program.form.unpack(frame.current)[:, None])
-    q = forward(net, state["q"], inputs)[0][:, 0]
+    net, functions = program.architecture, _functions(program)
+    inputs = functions.features(net, program.form.unpack(frame.current)[:, None])
+    q = functions.act(net, state["q"], inputs)[:, 0]
     seen = {}
     if program.learns_policy:
-        logits = forward(net, state["policy"], inputs)[0][:, 0]
+        logits = functions.act(net, state["policy"], inputs)[:, 0]
         seen["entropy"] = entropy_from_logits(logits)
     if program.behaviour == "ipe":
         pi = ipe(logits)

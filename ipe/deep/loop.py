@@ -20,6 +20,7 @@ import numpy as np
 from ipe.deep.checkpoints import Checkpoint
 from ipe.deep.environments import Environment, EnvironmentFailure, EnvironmentSpec, make_environment
 from ipe.deep.learner import COUNTS, HYPER, Frame, Program, advance, compiled_start, copy_targets
+from ipe.deep.native import library
 from ipe.deep.networks import Architecture, initial_parameters
 from ipe.deep.optimisers import initial_moments
 from ipe.deep.randomness import FrameDraws, network_generator
@@ -72,7 +73,7 @@ class Loop:
         self._pulse = [-1, -1] if pulse is None else pulse
         self._give_up = dict(give_up or {})
         self.environments = [self._make(i) for i in range(len(seeds))]
-        self.form, self.program, self.lanes = _shapes(self.settings, self.environments)
+        self.form, self.program, self.lanes = _shapes(self.settings, self.environments, checkpoint)
         self.slots = Slots(self.lanes, settings[0].replay)
         self.records = Records()
         self.frame = 0
@@ -160,6 +161,7 @@ class Loop:
         data = {
             "seeds": self.seeds,
             "settings": [own.model_dump() for own in self.settings],
+            "products": self.program.products,
             "episodes": episodes,
             "outcomes": [vars(outcome) for outcome in self.outcomes],
         }
@@ -345,7 +347,9 @@ def check_spec(spec: EnvironmentSpec) -> None:
         raise InputError(f"{spec.id}: an image must be at least 3 by 3 for the convolution, found {height} by {width}")
 
 
-def _shapes(settings: Sequence[TrainingSettings], environments: Sequence[Environment]) -> tuple[Format, Program, int]:
+def _shapes(
+    settings: Sequence[TrainingSettings], environments: Sequence[Environment], checkpoint: Checkpoint | None
+) -> tuple[Format, Program, int]:
     own, spec = settings[0], environments[0].spec
     check_spec(spec)
     form = Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale)
@@ -365,9 +369,21 @@ def _shapes(settings: Sequence[TrainingSettings], environments: Sequence[Environ
         clips=own.optimiser.clip > 0.0,
         huber=own.huber > 0.0,
         entropy_bonus=own.entropy_bonus > 0.0,
+        products=_products(net, checkpoint),
     )
     # XLA rounds a batch of one differently from larger ones, among which it makes no difference.
-    return form, program, 1 if net.image else max(2, len(settings))
+    alone = net.image or program.products == "native"
+    return form, program, len(settings) if alone else max(2, len(settings))
+
+
+def _products(net: Architecture, checkpoint: Checkpoint | None) -> str:
+    """Those that a run has begun with: it goes on to the byte. (Those of the first version were XLA's.)"""
+    if checkpoint is None:
+        return library.choose(net)
+    begun = str(checkpoint.data.get("products", "xla"))
+    if begun == "native" and (why := library.reason(net)):
+        raise InputError(f"the run was begun with native products, which cannot be used here: {why}")
+    return begun
 
 
 def _numbers(own: TrainingSettings) -> list[float]:

@@ -129,6 +129,11 @@ def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> 
     return _layer(architecture, layers[2], last), [first, hidden, last]
 
 
+def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
+    """The outputs alone."""
+    return forward(architecture, parameters, inputs)[0]
+
+
 def backward(architecture: Architecture, parameters: Parameters, seen: list[Any], error: Any) -> Parameters:
     """The gradient of a loss in the parameters, from its gradient in the outputs.
 

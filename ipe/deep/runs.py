@@ -147,6 +147,8 @@ def collect(run: Run, status: str, seconds: float) -> tuple[Run, Records]:
             seed, going = outcome["seed"], outcome["status"] == "running"
             outcomes[seed] = _outcome(seed, own.frame) if going else outcome
     content["outcomes"] = list(outcomes.values())
+    if products := " and ".join(sorted({str(own.data.get("products", "xla")) for own in checkpoints})):
+        content["versions"] = {**content["versions"], "products": products}
     write_run(run.folder, content)
     return open_run(run.folder), records
 

@@ -132,6 +132,7 @@ def write_publication(
     records: Records,
     outcomes: Sequence[dict[str, Any]],
     seconds: float,
+    products: str = "",
 ) -> Path:
     """Write a job's Parquet file, then its manifest; a failure or a kill at any moment leaves no manifest.
 
@@ -155,7 +156,7 @@ def write_publication(
         "sha256": hashlib.sha256(data).hexdigest(),
         "size": len(data),
         "rows": rows,
-        "versions": versions(),
+        "versions": versions() | ({"products": products} if products else {}),
         "machine": describe_machine(),
         "seconds": float(seconds),
         "published": time.time(),

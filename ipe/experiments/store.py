@@ -106,7 +106,13 @@ class Store:
         return next((manifest for manifest in found if manifest is not None), None)
 
     def publish(
-        self, claim: Claim, records: Records, outcomes: Sequence[dict[str, Any]], *, seconds: float = 0.0
+        self,
+        claim: Claim,
+        records: Records,
+        outcomes: Sequence[dict[str, Any]],
+        *,
+        seconds: float = 0.0,
+        products: str = "",
     ) -> bool:
         """Write the result of a job, at once: the Parquet file, then the manifest. The claim is let go of.
 
@@ -117,6 +123,7 @@ class Store:
             records: of all its seeds.
             outcomes: one per seed: seed, status (done, failed or diverged), frame and reason.
             seconds: that it took.
+            products: whose matrix products it was made with, if that is known.
 
         Returns:
             False if the job had a valid result already; nothing is written then.
@@ -137,7 +144,8 @@ class Store:
         try:
             new = self._put_damaged_aside(job)
             if new:
-                write_publication(folder, self.sweep.by_key[job.key], job, claim, records, outcomes, seconds)
+                setting = self.sweep.by_key[job.key]
+                write_publication(folder, setting, job, claim, records, outcomes, seconds, products)
             remove_leftovers(folder, job.id)
         except OSError as error:
             raise InputError(f"cannot publish {job.id} in {folder}: {error.strerror or error}") from None

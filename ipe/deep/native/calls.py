@@ -1,0 +1,75 @@
+"""The C library's functions in JAX programs; they mean what those of `ipe.deep.networks` and `optimisers` mean.
+
+Every sum over a layer's inputs or over the minibatch is added up in the order of its terms, with fused multiplications
+and additions: neither the number of seeds nor the size of a minibatch changes what comes out for one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ipe.deep.native.library import LANES
+from ipe.deep.networks import Architecture, Parameters
+
+_GROUP = 2 * LANES
+
+
+def features(architecture: Architecture, observations: Any) -> Any:
+    """The observations themselves, (seeds, batch, *inputs)."""
+    return observations
+
+
+def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> tuple[Any, list[Any]]:
+    """The outputs, (seeds, batch, actions), and what `backward` and `rmsprop` need."""
+    seeds, batch = inputs.shape[:2]
+    padded = -(-batch // _GROUP) * _GROUP
+    _, first, middle = parameters["matrix"].shape
+    sizes = ((batch, architecture.actions), (first, padded), (middle, padded))
+    shapes = [_shape(seeds, *size) for size in sizes]
+    output, hidden, last = jax.ffi.ffi_call("ipe_forward", shapes)(*_arrays(parameters), inputs)
+    return output, [inputs, hidden, last]
+
+
+def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
+    """The outputs alone, for a few observations: (seeds, n, actions)."""
+    shape = _shape(*inputs.shape[:2], architecture.actions)
+    call: Any = jax.ffi.ffi_call("ipe_act", shape)
+    return call(*_arrays(parameters), inputs)
+
+
+def backward(architecture: Architecture, parameters: Parameters, seen: list[Any], error: Any) -> Parameters:
+    """The gradient of a loss in the parameters, from its gradient in the outputs."""
+    arrays = _arrays(parameters)
+    matrix, rest = jax.ffi.ffi_call("ipe_backward", _shapes(arrays))(*arrays, *seen, error)
+    return {"matrix": matrix, "rest": rest}
+
+
+def rmsprop(
+    parameters: Parameters,
+    seen: list[Any],
+    error: Any,
+    moments: dict[str, Parameters],
+    step_size: Any,
+    hyper: dict[str, Any],
+) -> tuple[Parameters, dict[str, Parameters]]:
+    """`backward` and a step of RMSprop in one: the new parameters and moments."""
+    arrays, squares = _arrays(parameters), _arrays(moments["square"])
+    numbers = jnp.stack([step_size, hyper["decay"], hyper["optimiser_epsilon"]], axis=-1)
+    call = jax.ffi.ffi_call("ipe_rmsprop", _shapes([*arrays, *squares]), input_output_aliases={6: 2, 7: 3})
+    matrix, rest, matrix_square, rest_square = call(*arrays, *seen, error, *squares, numbers)
+    return {"matrix": matrix, "rest": rest}, {"square": {"matrix": matrix_square, "rest": rest_square}}
+
+
+def _arrays(parameters: Parameters) -> list[Any]:
+    return [parameters["matrix"], parameters["rest"]]
+
+
+def _shapes(arrays: list[Any]) -> list[Any]:
+    return [_shape(*array.shape) for array in arrays]
+
+
+def _shape(*sizes: int) -> Any:
+    return jax.ShapeDtypeStruct(sizes, jnp.float32)  # type: ignore[no-untyped-call]

@@ -1,0 +1,291 @@
+/* Products of one layer of one seed's network. Hidden layers lie transposed: a row per unit, a column per observation of
+   the minibatch, padded to a whole number of GROUPs. So every product reads the weights as they are. */
+#ifndef IPE_LAYERS_H
+#define IPE_LAYERS_H
+
+#include "vectors.h"
+
+#if defined(__AVX512F__)
+#define ROWS 8 /* with two vectors each: 16 of 32 registers */
+#else
+#define ROWS 2
+#endif
+#define GROUP (2 * LANES)
+
+/* acc[r] += sum over k of a[k * step + r * row_step] * b[k]; r < rows, b[k] a GROUP. */
+INLINE void accumulate(int rows, int64_t n, const float *a, int64_t step, int64_t row_step, const float *b,
+                       int64_t b_step, lanes acc[][2]) {
+    for (int64_t k = 0; k < n; k++) {
+        const lanes low = load(b + k * b_step), high = load(b + k * b_step + LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            const float weight = a[k * step + r * row_step];
+            acc[r][0] += weight * low;
+            acc[r][1] += weight * high;
+        }
+    }
+}
+
+INLINE void forward_rows(int rows, const float *weights, const float *bias, int64_t inputs, int64_t outputs,
+                         const float *x, float *y, int64_t batch, int rectified) {
+    lanes acc[ROWS][2];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (lanes){0} + bias[r];
+    accumulate(rows, inputs, weights, outputs, 1, x, batch, acc);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        store(y + r * batch, rectified ? relu(acc[r][0]) : acc[r][0]);
+        store(y + r * batch + LANES, rectified ? relu(acc[r][1]) : acc[r][1]);
+    }
+}
+
+/* y (outputs, batch) = weights^T x + bias, rectified or not; x (inputs, batch), weights (inputs, outputs). */
+static void layer_forward(const float *weights, const float *bias, int64_t inputs, int64_t outputs, const float *x,
+                          float *y, int64_t batch, int rectified) {
+    for (int64_t g = 0; g < batch; g += GROUP) {
+        int64_t j = 0;
+        for (; j + ROWS <= outputs; j += ROWS)
+            forward_rows(ROWS, weights + j, bias + j, inputs, outputs, x + g, y + j * batch + g, batch, rectified);
+        for (; j < outputs; j++)
+            forward_rows(1, weights + j, bias + j, inputs, outputs, x + g, y + j * batch + g, batch, rectified);
+    }
+}
+
+/* The same of a single observation: x (inputs), y (outputs). The same bytes as in a batch. */
+static void layer_forward_one(const float *weights, const float *bias, int64_t inputs, int64_t outputs, const float *x,
+                              float *y, int rectified) {
+    int64_t j = 0;
+    for (; j + 4 * LANES <= outputs; j += 4 * LANES) {
+        lanes acc[4];
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++) acc[v] = load(bias + j + v * LANES);
+        for (int64_t k = 0; k < inputs; k++)
+#pragma GCC unroll 4
+            for (int v = 0; v < 4; v++) acc[v] += x[k] * load(weights + k * outputs + j + v * LANES);
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++) store(y + j + v * LANES, rectified ? relu(acc[v]) : acc[v]);
+    }
+    for (; j + LANES <= outputs; j += LANES) {
+        lanes acc = load(bias + j);
+        for (int64_t k = 0; k < inputs; k++) acc += x[k] * load(weights + k * outputs + j);
+        store(y + j, rectified ? relu(acc) : acc);
+    }
+    for (int64_t i = j; i < outputs; i++) y[i] = bias[i];
+    for (int64_t k = 0; k < inputs; k++)
+        for (int64_t i = j; i < outputs; i++) y[i] = __builtin_fmaf(x[k], weights[k * outputs + i], y[i]);
+    if (rectified)
+        for (int64_t i = j; i < outputs; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
+}
+
+INLINE void input_rows(int rows, const float *weights, int64_t outputs, const float *error, const float *x, float *out,
+                       int64_t batch) {
+    lanes acc[ROWS][2];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (lanes){0};
+    accumulate(rows, outputs, weights, 1, outputs, error, batch, acc);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        store(out + r * batch, only(acc[r][0], load(x + r * batch) > 0.0f));
+        store(out + r * batch + LANES, only(acc[r][1], load(x + r * batch + LANES) > 0.0f));
+    }
+}
+
+/* out (inputs, batch) = weights error, where the rectified x was positive; error (outputs, batch). */
+static void layer_input_gradient(const float *weights, int64_t inputs, int64_t outputs, const float *error,
+                                 const float *x, float *out, int64_t batch) {
+    for (int64_t g = 0; g < batch; g += GROUP) {
+        int64_t i = 0;
+        for (; i + ROWS <= inputs; i += ROWS)
+            input_rows(ROWS, weights + i * outputs, outputs, error + g, x + i * batch + g, out + i * batch + g, batch);
+        for (; i < inputs; i++)
+            input_rows(1, weights + i * outputs, outputs, error + g, x + i * batch + g, out + i * batch + g, batch);
+    }
+}
+
+/* What becomes of a layer's gradient: it is written to `gradient`, or, if that is NULL, a step of RMSprop is made. */
+typedef struct {
+    float *gradient;
+    const float *old, *old_square;
+    float *new, *new_square;
+    float step_size, decay, epsilon;
+} optimiser;
+
+INLINE void apply(const optimiser *o, int64_t at, lanes g) {
+    if (o->gradient) {
+        store(o->gradient + at, g);
+        return;
+    }
+    const lanes square = o->decay * load(o->old_square + at) + (1.0f - o->decay) * (g * g);
+    store(o->new_square + at, square);
+    store(o->new + at, load(o->old + at) - o->step_size * g / (square_root(square) + o->epsilon));
+}
+
+/* The same for n numbers in a row. */
+static void apply_all(const optimiser *o, int64_t n, const float *gradient) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) apply(o, i, load(gradient + i));
+    if (i == n) return;
+    if (o->gradient) {
+        memcpy(o->gradient + i, gradient + i, (size_t)(n - i) * sizeof(float));
+        return;
+    }
+    float padded[5][LANES] = {{0}};
+    const size_t bytes = (size_t)(n - i) * sizeof(float);
+    memcpy(padded[0], gradient + i, bytes);
+    memcpy(padded[1], o->old + i, bytes);
+    memcpy(padded[2], o->old_square + i, bytes);
+    optimiser last = *o;
+    last.old = padded[1], last.old_square = padded[2], last.new = padded[3], last.new_square = padded[4];
+    apply(&last, 0, load(padded[0]));
+    memcpy(o->new + i, padded[3], bytes);
+    memcpy(o->new_square + i, padded[4], bytes);
+}
+
+/* A block of the gradient that waits to be applied while the next one is added up: roots and quotients take a unit of
+   their own, which would be idle otherwise. */
+typedef struct {
+    lanes gradient[ROWS * 2];
+    int64_t at, row_step;
+    int count;
+} pending;
+
+INLINE void apply_pending(const optimiser *o, const pending *p, int i) {
+    apply(o, p->at + (i / 2) * p->row_step + (i % 2) * LANES, p->gradient[i]);
+}
+
+/* Fetch what `apply` will read and write when the block at `at` is full. */
+INLINE void fetch(const optimiser *o, int64_t at) {
+    if (o->gradient) {
+        __builtin_prefetch(o->gradient + at, 1);
+        return;
+    }
+    __builtin_prefetch(o->old + at);
+    __builtin_prefetch(o->old_square + at, 1);
+    __builtin_prefetch(o->new + at, 1);
+}
+
+/* acc[r] += sum over the batch of x[r][b] error[b], in parts, after each of which a pending vector is applied; `at` is
+   where this block belongs. */
+INLINE void gradient_rows(int rows, const float *x, int64_t x_step, const float *error, int64_t error_step, int64_t batch,
+                          const optimiser *o, const pending *p, int64_t at, lanes acc[][2]) {
+    const int parts = 2 * ROWS;
+    int64_t begin = 0;
+    for (int part = 0; part < parts; part++) {
+        const int64_t end = batch * (part + 1) / parts;
+        fetch(o, at + (part / 2) * p->row_step + (part % 2) * LANES);
+        accumulate(rows, end - begin, x + begin, 1, x_step, error + begin * error_step, error_step, acc);
+        begin = end;
+        if (part < p->count) apply_pending(o, p, part);
+    }
+}
+
+/* The gradient in the weights, sum over the batch of x error^T: x (inputs, padded batch), error (batch, outputs), outputs
+   a multiple of LANES. */
+static void layer_weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
+                                  int64_t padded, const optimiser *o) {
+    const int64_t whole = inputs - inputs % ROWS, pairs = outputs - outputs % GROUP;
+    pending waiting = {.row_step = outputs, .count = 0};
+    for (int64_t i = 0; i < whole; i += ROWS)
+        for (int64_t j = 0; j < pairs; j += GROUP) {
+            lanes acc[ROWS][2] = {{{0}}};
+            gradient_rows(ROWS, x + i * padded, padded, error + j, outputs, batch, o, &waiting, i * outputs + j, acc);
+#pragma GCC unroll 8
+            for (int r = 0; r < ROWS; r++) {
+                waiting.gradient[2 * r] = acc[r][0];
+                waiting.gradient[2 * r + 1] = acc[r][1];
+            }
+            waiting.at = i * outputs + j, waiting.count = 2 * ROWS;
+        }
+    for (int k = 0; k < waiting.count; k++) apply_pending(o, &waiting, k);
+    for (int64_t i = 0; i < inputs; i++)
+        for (int64_t j = i < whole ? pairs : 0; j < outputs; j += LANES) {
+            lanes acc = {0};
+            for (int64_t b = 0; b < batch; b++) acc += x[i * padded + b] * load(error + b * outputs + j);
+            apply(o, i * outputs + j, acc);
+        }
+}
+
+INLINE void thin_columns(int columns, const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
+                         float *gradient) {
+    for (int64_t i = 0; i < inputs; i += LANES) {
+        lanes acc[4] = {{0}};
+        for (int64_t b = 0; b < batch; b++)
+#pragma GCC unroll 4
+            for (int j = 0; j < columns; j++) acc[j] += error[b * outputs + j] * load(x + b * inputs + i);
+#pragma GCC unroll 4
+        for (int j = 0; j < columns; j++)
+            for (int k = 0; k < LANES; k++) gradient[(i + k) * outputs + j] = acc[j][k];
+    }
+}
+
+/* The same for a layer of few outputs, into `gradient`: x (batch, inputs), inputs a multiple of LANES. */
+static void thin_weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
+                                 float *gradient) {
+    int64_t j = 0;
+    for (; j + 4 <= outputs; j += 4) thin_columns(4, x, inputs, outputs, error + j, batch, gradient + j);
+    for (; j < outputs; j++) thin_columns(1, x, inputs, outputs, error + j, batch, gradient + j);
+}
+
+/* The gradient in the biases, the sum over the batch: error (batch, outputs), outputs a multiple of LANES. */
+static void bias_gradient(const float *error, int64_t outputs, int64_t batch, float *gradient) {
+    for (int64_t j = 0; j < outputs; j += LANES) {
+        lanes acc = {0};
+        for (int64_t b = 0; b < batch; b++) acc += load(error + b * outputs + j);
+        store(gradient + j, acc);
+    }
+}
+
+typedef struct {
+    int64_t height, width, channels, maps;
+} image;
+
+/* Call `at(weight, position, value)` for every number of an image that is not 0 and every position that sees it: which
+   row of the convolution's weights it is multiplied with, and for which position. Of one position, weights come in
+   their order. MinAtar's images are nearly all zeros: sixteen of them are passed over at once. */
+#define FOR_SEEN(im, pixels, weight, position, value, at)                                                              \
+    do {                                                                                                               \
+        const int64_t rows_ = (im).height - 2, columns_ = (im).width - 2;                                              \
+        const int64_t size_ = (im).height * (im).width * (im).channels;                                                \
+        for (int64_t k_ = 0; k_ < size_; k_++) {                                                                       \
+            if (k_ + LANES <= size_ && all_zero((pixels) + k_)) {                                                      \
+                k_ += LANES - 1;                                                                                       \
+                continue;                                                                                              \
+            }                                                                                                          \
+            const float value = (pixels)[k_];                                                                          \
+            if (value == 0.0f) continue;                                                                               \
+            const int64_t channel_ = k_ % (im).channels, cell_ = k_ / (im).channels;                                   \
+            const int64_t row_ = cell_ / (im).width, column_ = cell_ % (im).width;                                     \
+            for (int64_t i_ = 0; i_ < 3; i_++)                                                                         \
+                for (int64_t j_ = 0; j_ < 3; j_++) {                                                                   \
+                    if (row_ < i_ || row_ - i_ >= rows_ || column_ < j_ || column_ - j_ >= columns_) continue;         \
+                    const int64_t weight = (i_ * 3 + j_) * (im).channels + channel_;                                   \
+                    const int64_t position = (row_ - i_) * columns_ + column_ - j_;                                    \
+                    at;                                                                                                \
+                }                                                                                                      \
+        }                                                                                                              \
+    } while (0)
+
+/* to += value * from, n numbers, a multiple of LANES. */
+INLINE void add_scaled(float *to, float value, const float *from, int64_t n) {
+    for (int64_t m = 0; m < n; m += LANES) store(to + m, load(to + m) + value * load(from + m));
+}
+
+/* A 3x3 convolution of one image (height, width, channels) with stride 1: y (positions, maps) = patches weights + bias,
+   rectified; weights (9 * channels, maps), maps a multiple of LANES. */
+static void convolution_forward(const float *weights, const float *bias, image im, const float *pixels, float *y) {
+    const int64_t positions = (im.height - 2) * (im.width - 2);
+    for (int64_t p = 0; p < positions; p++) memcpy(y + p * im.maps, bias, (size_t)im.maps * sizeof(float));
+    FOR_SEEN(im, pixels, weight, position, value,
+             add_scaled(y + position * im.maps, value, weights + weight * im.maps, im.maps));
+    for (int64_t k = 0; k < positions * im.maps; k += LANES) store(y + k, relu(load(y + k)));
+}
+
+/* Adds one image's part to the gradient in the weights and in the biases; error (positions, maps). */
+static void convolution_gradient(image im, const float *pixels, const float *error, float *weights, float *bias) {
+    const int64_t positions = (im.height - 2) * (im.width - 2);
+    FOR_SEEN(im, pixels, weight, position, value,
+             add_scaled(weights + weight * im.maps, value, error + position * im.maps, im.maps));
+    for (int64_t p = 0; p < positions; p++) add_scaled(bias, 1.0f, error + p * im.maps, im.maps);
+}
+
+#endif

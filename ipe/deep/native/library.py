@@ -1,0 +1,150 @@
+"""Compiling and loading the C library: once per machine, into a folder of the user's own."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from ipe.deep.compilation import cache_folder
+from ipe.deep.networks import Architecture
+from ipe.errors import InputError
+
+VARIABLE = "IPE_PRODUCTS"
+"""The environment variable that chooses: native, or xla."""
+TARGETS = ("ipe_forward", "ipe_act", "ipe_backward", "ipe_rmsprop")
+LANES = 16
+"""Of a vector, whatever the machine: layers are whole numbers of them."""
+
+_SOURCES = ("vectors.h", "layers.h", "network.c")
+_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
+_PATIENCE = 120.0
+
+
+class UnavailableError(Exception):
+    """Why there is no library on this machine, in half a sentence."""
+
+
+def choose(architecture: Architecture) -> str:
+    """Whose products a new run uses, native or xla.
+
+    Raises:
+        InputError: if the environment variable asks for what is not to be had.
+    """
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted not in ("", "native", "xla"):
+        raise InputError(f"{VARIABLE}: must be native or xla, found {wanted!r}")
+    if wanted == "xla":
+        return "xla"
+    why = reason(architecture)
+    if why and wanted == "native":
+        raise InputError(f"{VARIABLE}: native products cannot be used: {why}")
+    return "xla" if why else "native"
+
+
+def reason(architecture: Architecture) -> str:
+    """Why a network's products cannot be native ones; empty if they can."""
+    if architecture.precision != "float32":
+        return f"they are in float32, not {architecture.precision}"
+    for name, size in (("width", architecture.width), ("channels", architecture.channels)):
+        if size % LANES and (name == "width" or architecture.image):
+            return f"{name} must be a multiple of {LANES}, found {size}"
+    return registered()
+
+
+@cache
+def registered() -> str:
+    """Compile the library if need be, load it, and tell XLA its functions; why not, if that is not possible."""
+    import jax
+
+    try:
+        library = loaded()
+    except UnavailableError as error:
+        return str(error)
+    for name in TARGETS:
+        handler = jax.ffi.pycapsule(getattr(library, name))  # type: ignore[no-untyped-call]
+        jax.ffi.register_ffi_target(name, handler, platform="cpu")
+    return ""
+
+
+def loaded() -> ctypes.CDLL:
+    """The library, compiled if this machine has not got it yet.
+
+    Raises:
+        UnavailableError: if that is not possible.
+    """
+    compiler = _compiler()
+    folder = cache_folder(os.environ, "native")
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="ipe-") as temporary:
+            return _load(_built(compiler, Path(temporary) / "network.so"))
+    path = folder / f"network-{_fingerprint(compiler)}.so"
+    return _load(path if path.is_file() else _built(compiler, path))
+
+
+def _compiler() -> list[str]:
+    words = shlex.split(os.environ.get("CC", "")) or ["gcc"]
+    found = shutil.which(words[0])
+    if found is None:
+        raise UnavailableError(f"there is no C compiler {words[0]}")
+    return [found, *words[1:]]
+
+
+def _fingerprint(compiler: list[str]) -> str:
+    """Of all that the library depends on: the sources, the compiler, the processor, XLA's headers."""
+    digest = hashlib.sha256()
+    for name in _SOURCES:
+        digest.update((Path(__file__).parent / name).read_bytes())
+    said = _run([*compiler, "--version"]).stdout
+    for part in (said, repr((compiler, _FLAGS)), platform.machine(), _processor(), metadata.version("jaxlib")):
+        digest.update(part.encode())
+    return digest.hexdigest()[:24]
+
+
+def _processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    try:
+        lines = cpuinfo.read_text(errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
+
+
+def _built(compiler: list[str], path: Path) -> Path:
+    import jax
+
+    here = Path(__file__).parent
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
+        made = Path(file.name)
+    try:
+        words = [*compiler, *_FLAGS, "-I", jax.ffi.include_dir(), "-o", str(made), str(here / "network.c"), "-lm"]
+        done = _run(words)
+        if done.returncode:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), "it does not say why")
+            raise UnavailableError(f"{Path(compiler[0]).name} cannot compile them: {first.strip()}")
+        made.chmod(0o600)
+        made.replace(path)
+    finally:
+        made.unlink(missing_ok=True)
+    return path
+
+
+def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=_PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError(f"the compiler cannot be run: {error}") from None
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise UnavailableError(f"the compiled library cannot be loaded: {error}") from None

@@ -1,0 +1,234 @@
+/* Forward pass, gradient and RMSprop of a batch of seeds' networks, as custom calls of XLA.
+
+   The networks are those of ipe/deep/networks.py: `matrix` (seeds, inputs, outputs) is the middle layer's, `rest` all
+   other weights and biases in a row. Observations are (seeds, batch, n), or (seeds, batch, height, width, channels). All
+   sizes are read from the arrays' shapes. */
+#include <stdlib.h>
+
+#include "layers.h"
+#include "xla/ffi/api/c_api.h"
+
+typedef struct {
+    int64_t seeds, batch, padded, inputs, first, middle, actions, rest;
+    int is_image;
+    image im;
+    int64_t b0, b1, w2, b2; /* where they begin in `rest`, after the first layer's weights */
+} shape;
+
+static XLA_FFI_Buffer *argument(XLA_FFI_CallFrame *frame, int i) { return (XLA_FFI_Buffer *)frame->args.args[i]; }
+
+static XLA_FFI_Buffer *result(XLA_FFI_CallFrame *frame, int i) { return (XLA_FFI_Buffer *)frame->rets.rets[i]; }
+
+/* One seed's part of an array whose first axis are the seeds. */
+static float *of_seed(const XLA_FFI_Buffer *buffer, int64_t seed) {
+    int64_t size = 1;
+    for (int64_t i = 1; i < buffer->rank; i++) size *= buffer->dims[i];
+    return (float *)buffer->data + seed * size;
+}
+
+static shape shape_of(const XLA_FFI_Buffer *matrix, const XLA_FFI_Buffer *rest, const XLA_FFI_Buffer *observations) {
+    shape s = {.seeds = matrix->dims[0], .first = matrix->dims[1], .middle = matrix->dims[2], .rest = rest->dims[1]};
+    s.batch = observations->dims[1];
+    s.padded = (s.batch + GROUP - 1) / GROUP * GROUP;
+    s.is_image = observations->rank == 5;
+    s.inputs = observations->dims[2];
+    if (s.is_image) {
+        const int64_t *dims = observations->dims + 2;
+        s.im = (image){dims[0], dims[1], dims[2], s.first / ((dims[0] - 2) * (dims[1] - 2))};
+        s.inputs = dims[0] * dims[1] * dims[2];
+    }
+    const int64_t fan_in = s.is_image ? 9 * s.im.channels : s.inputs, outputs = s.is_image ? s.im.maps : s.first;
+    s.b0 = fan_in * outputs;
+    s.b1 = s.b0 + outputs;
+    s.w2 = s.b1 + s.middle;
+    s.actions = (s.rest - s.w2) / (s.middle + 1);
+    s.b2 = s.w2 + s.middle * s.actions;
+    return s;
+}
+
+/* Memory of this thread, kept from call to call; what was there before is lost. NULL if there is not enough. */
+static float *scratch(int64_t floats) {
+    static _Thread_local float *memory;
+    static _Thread_local int64_t size;
+    if (floats > size) {
+        free(memory);
+        const size_t bytes = ((size_t)floats * sizeof(float) + 63) / 64 * 64;
+        memory = aligned_alloc(64, bytes);
+        size = memory ? floats : 0;
+    }
+    return memory;
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The observations as the first layer wants them: (inputs, padded), 0 beyond the batch. */
+static void lay_out(const shape *s, const float *observations, float *x) {
+    memset(x, 0, (size_t)(s->inputs * s->padded) * sizeof(float));
+    transpose(observations, s->batch, s->inputs, s->inputs, x, s->padded);
+}
+
+static void network_forward(const shape *s, const float *matrix, const float *rest, const float *observations,
+                            float *hidden, float *last, float *output, float *memory) {
+    if (s->is_image) {
+        for (int64_t b = 0; b < s->batch; b++)
+            convolution_forward(rest, rest + s->b0, s->im, observations + b * s->inputs, memory + b * s->first);
+        if (s->padded > s->batch) memset(hidden, 0, (size_t)(s->first * s->padded) * sizeof(float));
+        transpose(memory, s->batch, s->first, s->first, hidden, s->padded);
+    } else {
+        lay_out(s, observations, memory);
+        layer_forward(rest, rest + s->b0, s->inputs, s->first, memory, hidden, s->padded, 1);
+    }
+    layer_forward(matrix, rest + s->b1, s->first, s->middle, hidden, last, s->padded, 1);
+    layer_forward(rest + s->w2, rest + s->b2, s->middle, s->actions, last, memory, s->padded, 0);
+    for (int64_t b = 0; b < s->batch; b++)
+        for (int64_t a = 0; a < s->actions; a++) output[b * s->actions + a] = memory[a * s->padded + b];
+}
+
+static int64_t forward_memory(const shape *s) {
+    return larger(s->is_image ? s->batch * s->first : s->inputs * s->padded, s->actions * s->padded);
+}
+
+/* One observation, (inputs). */
+static void network_act(const shape *s, const float *matrix, const float *rest, const float *observation, float *output,
+                        float *memory) {
+    float *last = memory + s->first;
+    if (s->is_image)
+        convolution_forward(rest, rest + s->b0, s->im, observation, memory);
+    else
+        layer_forward_one(rest, rest + s->b0, s->inputs, s->first, observation, memory, 1);
+    layer_forward_one(matrix, rest + s->b1, s->first, s->middle, memory, last, 1);
+    layer_forward_one(rest + s->w2, rest + s->b2, s->middle, s->actions, last, output, 0);
+}
+
+/* From the gradient in the outputs, (batch, actions), to what becomes of the gradient in `matrix` and in `rest`. */
+static void network_backward(const shape *s, const float *matrix, const float *rest, const float *observations,
+                             const float *hidden, const float *last, const float *error, const optimiser *of_matrix,
+                             const optimiser *of_rest, float *memory) {
+    float *gradient = memory, *of_output = gradient + (s->rest + LANES), *columns = of_output + s->actions * s->padded;
+    float *rows = columns + larger(s->first, s->middle) * s->padded;
+    float *x = rows + larger(s->first, s->middle) * s->batch;
+
+    memset(of_output, 0, (size_t)(s->actions * s->padded) * sizeof(float));
+    for (int64_t a = 0; a < s->actions; a++) {
+        float sum = 0.0f;
+        for (int64_t b = 0; b < s->batch; b++) sum += of_output[a * s->padded + b] = error[b * s->actions + a];
+        gradient[s->b2 + a] = sum;
+    }
+    transpose(last, s->middle, s->batch, s->padded, rows, s->middle);
+    thin_weight_gradient(rows, s->middle, s->actions, error, s->batch, gradient + s->w2);
+
+    layer_input_gradient(rest + s->w2, s->middle, s->actions, of_output, last, columns, s->padded);
+    transpose(columns, s->middle, s->batch, s->padded, rows, s->middle);
+    bias_gradient(rows, s->middle, s->batch, gradient + s->b1);
+    float *next = x; /* of_matrix writes the new weights: the gradient in its inputs comes first */
+    layer_input_gradient(matrix, s->first, s->middle, columns, hidden, next, s->padded);
+    layer_weight_gradient(hidden, s->first, s->middle, rows, s->batch, s->padded, of_matrix);
+
+    transpose(next, s->first, s->batch, s->padded, rows, s->first);
+    if (s->is_image) {
+        memset(gradient, 0, (size_t)s->b1 * sizeof(float));
+        for (int64_t b = 0; b < s->batch; b++)
+            convolution_gradient(s->im, observations + b * s->inputs, rows + b * s->first, gradient, gradient + s->b0);
+    } else {
+        const optimiser into = {.gradient = gradient};
+        lay_out(s, observations, x);
+        layer_weight_gradient(x, s->inputs, s->first, rows, s->batch, s->padded, &into);
+        bias_gradient(rows, s->first, s->batch, gradient + s->b0);
+    }
+    apply_all(of_rest, s->rest, gradient);
+}
+
+static int64_t backward_memory(const shape *s) {
+    const int64_t widest = larger(s->first, s->middle);
+    return s->rest + LANES + s->actions * s->padded + widest * (s->padded + s->batch) +
+           larger(s->first, s->inputs) * s->padded;
+}
+
+/* ---- XLA ---- */
+
+/* XLA asks once for the version that a function is written for. */
+static int asked_for_version(XLA_FFI_CallFrame *frame) {
+    for (XLA_FFI_Extension_Base *e = frame->extension_start; e; e = e->next)
+        if (e->type == XLA_FFI_Extension_Metadata) {
+            XLA_FFI_Metadata *metadata = ((XLA_FFI_Metadata_Extension *)e)->metadata;
+            metadata->api_version.major_version = XLA_FFI_API_MAJOR;
+            metadata->api_version.minor_version = XLA_FFI_API_MINOR;
+            metadata->traits = 0;
+            return 1;
+        }
+    return 0;
+}
+
+static XLA_FFI_Error *out_of_memory(XLA_FFI_CallFrame *frame) {
+    XLA_FFI_Error_Create_Args args = {.struct_size = XLA_FFI_Error_Create_Args_STRUCT_SIZE,
+                                      .message = "not enough memory",
+                                      .errc = XLA_FFI_Error_Code_RESOURCE_EXHAUSTED};
+    return frame->api->XLA_FFI_Error_Create(&args);
+}
+
+/* matrix, rest, observations -> outputs, hidden layer, last layer */
+XLA_FFI_Error *ipe_forward(XLA_FFI_CallFrame *frame) {
+    if (asked_for_version(frame)) return NULL;
+    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
+    float *memory = scratch(forward_memory(&s));
+    if (!memory) return out_of_memory(frame);
+    for (int64_t i = 0; i < s.seeds; i++)
+        network_forward(&s, of_seed(argument(frame, 0), i), of_seed(argument(frame, 1), i),
+                        of_seed(argument(frame, 2), i), of_seed(result(frame, 1), i), of_seed(result(frame, 2), i),
+                        of_seed(result(frame, 0), i), memory);
+    return NULL;
+}
+
+/* matrix, rest, observations -> outputs; for a few observations */
+XLA_FFI_Error *ipe_act(XLA_FFI_CallFrame *frame) {
+    if (asked_for_version(frame)) return NULL;
+    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
+    float *memory = scratch(s.first + s.middle);
+    if (!memory) return out_of_memory(frame);
+    for (int64_t i = 0; i < s.seeds; i++)
+        for (int64_t b = 0; b < s.batch; b++)
+            network_act(&s, of_seed(argument(frame, 0), i), of_seed(argument(frame, 1), i),
+                        of_seed(argument(frame, 2), i) + b * s.inputs, of_seed(result(frame, 0), i) + b * s.actions,
+                        memory);
+    return NULL;
+}
+
+/* matrix, rest, observations, hidden layer, last layer, error -> gradient in matrix, in rest */
+XLA_FFI_Error *ipe_backward(XLA_FFI_CallFrame *frame) {
+    if (asked_for_version(frame)) return NULL;
+    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
+    float *memory = scratch(backward_memory(&s));
+    if (!memory) return out_of_memory(frame);
+    for (int64_t i = 0; i < s.seeds; i++) {
+        const optimiser of_matrix = {.gradient = of_seed(result(frame, 0), i)};
+        const optimiser of_rest = {.gradient = of_seed(result(frame, 1), i)};
+        network_backward(&s, of_seed(argument(frame, 0), i), of_seed(argument(frame, 1), i),
+                         of_seed(argument(frame, 2), i), of_seed(argument(frame, 3), i), of_seed(argument(frame, 4), i),
+                         of_seed(argument(frame, 5), i), &of_matrix, &of_rest, memory);
+    }
+    return NULL;
+}
+
+/* matrix, rest, observations, hidden layer, last layer, error, squares of matrix, of rest, numbers (seeds, 3): step size,
+   decay, epsilon -> new matrix, new rest, new squares of matrix, of rest (which may be where the old ones are) */
+XLA_FFI_Error *ipe_rmsprop(XLA_FFI_CallFrame *frame) {
+    if (asked_for_version(frame)) return NULL;
+    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
+    float *memory = scratch(backward_memory(&s));
+    if (!memory) return out_of_memory(frame);
+    for (int64_t i = 0; i < s.seeds; i++) {
+        const float *numbers = of_seed(argument(frame, 8), i);
+        optimiser step[2];
+        for (int part = 0; part < 2; part++)
+            step[part] = (optimiser){.old = of_seed(argument(frame, part), i),
+                                     .old_square = of_seed(argument(frame, 6 + part), i),
+                                     .new = of_seed(result(frame, part), i),
+                                     .new_square = of_seed(result(frame, 2 + part), i),
+                                     .step_size = numbers[0],
+                                     .decay = numbers[1],
+                                     .epsilon = numbers[2]};
+        network_backward(&s, step[0].old, step[1].old, of_seed(argument(frame, 2), i), of_seed(argument(frame, 3), i),
+                         of_seed(argument(frame, 4), i), of_seed(argument(frame, 5), i), &step[0], &step[1], memory);
+    }
+    return NULL;
+}

@@ -1,0 +1,277 @@
+"""The C library's products: exact on whole numbers, else equal to XLA's but for rounding; and how it is come by."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipe.deep import networks
+from ipe.deep.loop import Loop
+from ipe.deep.native import calls, library
+from ipe.deep.networks import Architecture, initial_parameters, split
+from ipe.deep.optimisers import initial_moments, step
+from ipe.errors import InputError
+from tests.deep_helpers import DRIFT, advance, run, small
+
+gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+IMAGE = "tests.deep_environments:Pixels-v0"
+ARCHITECTURES = [
+    Architecture((8,), 128, 16, 4),
+    Architecture((4,), 48, 16, 2),  # an odd number of vectors
+    Architecture((3,), 16, 16, 1),
+    Architecture((20,), 64, 16, 18),
+    Architecture((10, 10, 7), 64, 16, 3),
+    Architecture((3, 5, 2), 16, 32, 6),
+]
+
+
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    if shutil.which("gcc") is not None:
+        assert library.registered() == ""
+
+
+def observations_of(net: Architecture, seeds: int, batch: int) -> Any:
+    draws = np.random.default_rng(batch).normal(size=(seeds, batch, *net.inputs))
+    return np.where(draws > 0.5, draws, 0.0).astype(np.float32) if net.image else draws.astype(np.float32)
+
+
+def parameters_of(net: Architecture, seeds: int) -> Any:
+    return initial_parameters(net, [np.random.default_rng(seed) for seed in range(seeds)])
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def step_of(native: bool, net: Architecture, parameters: Any, observations: Any, error: Any, moments: Any) -> Any:
+    """Outputs, gradient, and a step of RMSprop."""
+    functions: Any = calls if native else networks
+    seeds = len(observations)
+    output, seen = functions.forward(net, parameters, functions.features(net, observations))
+    gradient = functions.backward(net, parameters, seen, error)
+    numbers = {"decay": jnp.linspace(0.9, 0.99, seeds), "optimiser_epsilon": jnp.full(seeds, 1e-6)}
+    size = jnp.linspace(0.01, 0.02, seeds)
+    if native:
+        return output, gradient, calls.rmsprop(parameters, seen, error, moments, size, numbers)
+    return output, gradient, step("rmsprop", parameters, gradient, moments, size, numbers, jnp.zeros(seeds))
+
+
+@gcc
+@pytest.mark.parametrize("batch", [1, 7, 32, 50])
+@pytest.mark.parametrize("net", ARCHITECTURES, ids=str)
+def test_they_are_those_of_xla_but_for_rounding(net: Architecture, batch: int) -> None:
+    parameters, observations = parameters_of(net, 2), observations_of(net, 2, batch)
+    error = np.random.default_rng(9).normal(size=(2, batch, net.actions)).astype(np.float32)
+    moments = jax.tree.map(lambda array: array + 0.1, initial_moments("rmsprop", parameters))
+    found, expected = (step_of(native, net, parameters, observations, error, moments) for native in (True, False))
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for mine, others in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, others, rtol=0, atol=2e-6 * max(1e-3, abs(np.asarray(others)).max()))
+
+
+def whole(draw: np.random.Generator, shape: tuple[int, ...], most: int) -> Any:
+    return draw.integers(-most, most + 1, shape).astype(np.float32)
+
+
+@gcc
+@settings(max_examples=15, deadline=None)
+@given(net=st.sampled_from(ARCHITECTURES), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
+def test_whole_numbers_come_out_exactly(net: Architecture, batch: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    # Small enough that every sum is below 2^24, where float32 has all whole numbers.
+    parameters = {name: whole(draw, array.shape, 1) for name, array in parameters_of(net, 2).items()}
+    observations, error = whole(draw, (2, batch, *net.inputs), 1), whole(draw, (2, batch, net.actions), 1)
+    output, seen = jax.jit(calls.forward, static_argnums=0)(net, parameters, observations)
+    gradient = split(net, calls.backward(net, parameters, seen, error))
+    for i in range(2):
+        layers = [(np.asarray(w[i], np.int64), np.asarray(b[i], np.int64)) for w, b in split(net, parameters)]
+        x = np.asarray(networks.features(net, jnp.asarray(observations)))[i].astype(np.int64)
+        hidden = np.maximum(x.reshape(-1, x.shape[-1]) @ layers[0][0] + layers[0][1], 0).reshape(batch, -1)
+        last = np.maximum(hidden @ layers[1][0] + layers[1][1], 0)
+        np.testing.assert_array_equal(output[i], last @ layers[2][0] + layers[2][1])
+        of_output = error[i].astype(np.int64)
+        of_last = (of_output @ layers[2][0].T) * (last > 0)
+        of_hidden = (of_last @ layers[1][0].T) * (hidden > 0)
+        of_first = of_hidden.reshape(-1, layers[0][0].shape[1])
+        expected = [(x.reshape(-1, x.shape[-1]), of_first), (hidden, of_last), (last, of_output)]
+        for (weights, bias), (into, out) in zip(gradient, expected, strict=True):
+            np.testing.assert_array_equal(weights[i], into.T @ out)
+            np.testing.assert_array_equal(bias[i], out.sum(0))
+
+
+@gcc
+@pytest.mark.parametrize("net", ARCHITECTURES, ids=str)
+def test_a_result_depends_neither_on_the_batch_nor_on_the_seeds(net: Architecture) -> None:
+    parameters, observations = parameters_of(net, 3), observations_of(net, 3, 33)
+    output, _ = calls.forward(net, parameters, observations)
+    np.testing.assert_array_equal(calls.act(net, parameters, observations), output)
+    alone = {name: array[1:2] for name, array in parameters.items()}
+    np.testing.assert_array_equal(calls.forward(net, alone, observations[1:2, 5:6])[0][0, 0], output[1, 5])
+
+
+@gcc
+@pytest.mark.parametrize("net", [ARCHITECTURES[0], ARCHITECTURES[4]], ids=str)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_is_seen(net: Architecture, bad: float) -> None:
+    parameters, observations = parameters_of(net, 2), observations_of(net, 2, 32)
+    broken = {**parameters, "matrix": parameters["matrix"].at[1, 3, 5].set(bad)}
+    output, seen = calls.forward(net, broken, observations)
+    assert np.isfinite(output[0]).all()
+    assert not np.isfinite(output[1]).all()
+    assert not np.isfinite(calls.act(net, broken, observations)[1]).all()
+    error = jnp.ones_like(output)
+    assert not np.isfinite(calls.backward(net, broken, seen, error)["rest"][1]).all()
+
+
+BYTES = """
+import hashlib, sys
+import numpy as np
+import jax
+from ipe.deep.native import library
+library._FLAGS = tuple(flag for flag in library._FLAGS if flag != "-march=native") + tuple(sys.argv[1:])
+from tests.test_deep_native import ARCHITECTURES, initial_moments, observations_of, parameters_of, step_of
+assert library.registered() == "", library.registered()
+digest = hashlib.sha256()
+for net in ARCHITECTURES:
+    parameters, observations = parameters_of(net, 2), observations_of(net, 2, 32)
+    error = np.random.default_rng(9).normal(size=(2, 32, net.actions)).astype(np.float32)
+    moments = initial_moments("rmsprop", parameters)
+    for leaf in jax.tree.leaves(step_of(True, net, parameters, observations, error, moments)):
+        digest.update(np.asarray(leaf).tobytes())
+print(digest.hexdigest())
+"""
+
+
+@gcc
+def test_the_machines_registers_do_not_change_the_bytes(tmp_path: Path) -> None:
+    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else ""
+    if not {"avx2", "fma"} <= set(flags.split()):
+        pytest.skip("the processor has no AVX2")
+    every = [["-mavx2", "-mfma"], ["-march=native"]]
+    found = set()
+    for own in every:
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", BYTES, *own], cwd=Path(__file__).parent.parent, env=environment,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found.add(done.stdout.split()[-1])
+    assert len(found) == 1
+
+
+@gcc
+@pytest.mark.parametrize("products", ["native", "xla"])
+@pytest.mark.parametrize("environment", [DRIFT, IMAGE])
+def test_training_with_either_is_the_same_but_for_rounding_and_resumes_to_the_byte(
+    environment: str, products: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = small(environment, channels=16)
+    seeds = [3] if environment == IMAGE else [3, 4, 5]
+    monkeypatch.setenv(library.VARIABLE, products)
+    whole_run = run(own, seeds, 60)
+    assert whole_run.program.products == products
+    first = run(own, seeds, 25).checkpoint()
+    monkeypatch.setenv(library.VARIABLE, "xla" if products == "native" else "native")
+    resumed = Loop([own] * len(seeds), seeds, first)  # as it was begun, whatever is wanted now
+    assert resumed.program.products == products
+    advance(resumed, 35)
+    for name, array in whole_run.networks().items():
+        np.testing.assert_array_equal(resumed.networks()[name], array)
+    other = run(own, seeds, 60)
+    assert other.program.products != products
+    for name, array in whole_run.networks().items():
+        # Where a gradient's terms cancel, RMSprop makes a step of what rounding has left.
+        assert np.median(abs(other.networks()[name] - array)) < 1e-4
+
+
+@gcc
+def test_a_run_begun_with_them_is_not_resumed_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = small(DRIFT)
+    begun = run(own, [0], 5).checkpoint()
+    assert begun.data["products"] == "native"
+    monkeypatch.setattr(library, "registered", lambda: "there is no C compiler gcc")
+    with pytest.raises(InputError, match="begun with native products, which cannot be used here: there is no C comp"):
+        Loop([own], [0], begun)
+    assert run(own, [0], 5).program.products == "xla"
+
+
+@pytest.fixture
+def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """As in a new process, with a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(library.VARIABLE, raising=False)
+    library.registered.cache_clear()
+    yield tmp_path / "cache" / "ipe" / "native"
+    library.registered.cache_clear()
+
+
+@gcc
+def test_it_is_compiled_once_for_the_user_alone(anew: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library.loaded()
+    (file,) = anew.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(anew.stat().st_mode) == 0o700
+    monkeypatch.setattr(library, "_built", lambda *_: pytest.fail("compiled twice"))
+    library.loaded()
+
+
+@gcc
+def test_without_a_folder_it_is_compiled_for_this_process(anew: Path) -> None:
+    anew.mkdir(parents=True)
+    anew.chmod(0o777)
+    library.loaded()
+    assert list(anew.iterdir()) == []
+
+
+@pytest.mark.usefixtures("anew")
+@pytest.mark.parametrize(
+    ("compiler", "sentence"),
+    [("no-such-compiler", "there is no C compiler no-such-compiler"), ("false", "false cannot compile them")],
+)
+def test_without_a_compiler_the_products_are_xlas(
+    compiler: str, sentence: str, monkeypatch: pytest.MonkeyPatch, anew: Path
+) -> None:
+    monkeypatch.setenv("CC", compiler)
+    assert sentence in library.reason(ARCHITECTURES[0])
+    assert library.choose(ARCHITECTURES[0]) == "xla"
+    assert not anew.exists() or list(anew.iterdir()) == []  # nothing half-made is left
+    monkeypatch.setenv(library.VARIABLE, "native")
+    with pytest.raises(InputError, match=f"IPE_PRODUCTS: native products cannot be used: {sentence}"):
+        library.choose(ARCHITECTURES[0])
+
+
+@pytest.mark.parametrize(
+    ("net", "sentence"),
+    [
+        (Architecture((8,), 100, 16, 4), "width must be a multiple of 16, found 100"),
+        (Architecture((9, 9, 1), 32, 4, 4), "channels must be a multiple of 16, found 4"),
+        (Architecture((8,), 32, 16, 4, "bfloat16"), "they are in float32, not bfloat16"),
+    ],
+)
+def test_what_they_cannot_do_is_xlas(net: Architecture, sentence: str) -> None:
+    assert library.reason(net) == sentence
+    assert library.choose(net) == "xla"
+
+
+def test_channels_do_not_matter_where_there_is_no_convolution() -> None:
+    assert "channels" not in library.reason(Architecture((8,), 32, 4, 4))
+
+
+@pytest.mark.parametrize("wanted", ["Native", "c", "yes"])
+def test_a_wrong_choice_is_refused(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(library.VARIABLE, wanted)
+    with pytest.raises(InputError, match=f"IPE_PRODUCTS: must be native or xla, found '{wanted}'"):
+        library.choose(ARCHITECTURES[0])
