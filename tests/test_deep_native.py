@@ -64,7 +64,7 @@ def step_of(native: bool, net: Architecture, parameters: Any, observations: Any,
     numbers = {"decay": jnp.linspace(0.9, 0.99, seeds), "optimiser_epsilon": jnp.full(seeds, 1e-6)}
     size = jnp.linspace(0.01, 0.02, seeds)
     if native:
-        return output, gradient, calls.rmsprop(parameters, seen, error, moments, size, numbers)
+        return output, gradient, calls.rmsprop(net, parameters, seen, error, moments, size, numbers)
     return output, gradient, step("rmsprop", parameters, gradient, moments, size, numbers, jnp.zeros(seeds))
 
 
@@ -93,7 +93,7 @@ def test_whole_numbers_come_out_exactly(net: Architecture, batch: int, seed: int
     # Small enough that every sum is below 2^24, where float32 has all whole numbers.
     parameters = {name: whole(draw, array.shape, 1) for name, array in parameters_of(net, 2).items()}
     observations, error = whole(draw, (2, batch, *net.inputs), 1), whole(draw, (2, batch, net.actions), 1)
-    output, seen = jax.jit(calls.forward, static_argnums=0)(net, parameters, observations)
+    output, seen = calls.forward(net, parameters, calls.features(net, observations))
     gradient = split(net, calls.backward(net, parameters, seen, error))
     for i in range(2):
         layers = [(np.asarray(w[i], np.int64), np.asarray(b[i], np.int64)) for w, b in split(net, parameters)]
@@ -114,7 +114,7 @@ def test_whole_numbers_come_out_exactly(net: Architecture, batch: int, seed: int
 @gcc
 @pytest.mark.parametrize("net", ARCHITECTURES, ids=str)
 def test_a_result_depends_neither_on_the_batch_nor_on_the_seeds(net: Architecture) -> None:
-    parameters, observations = parameters_of(net, 3), observations_of(net, 3, 33)
+    parameters, observations = parameters_of(net, 3), calls.features(net, observations_of(net, 3, 33))
     output, _ = calls.forward(net, parameters, observations)
     np.testing.assert_array_equal(calls.act(net, parameters, observations), output)
     alone = {name: array[1:2] for name, array in parameters.items()}
@@ -122,10 +122,35 @@ def test_a_result_depends_neither_on_the_batch_nor_on_the_seeds(net: Architectur
 
 
 @gcc
+@pytest.mark.parametrize("net", [net for net in ARCHITECTURES if net.image], ids=str)
+def test_bits_are_as_good_as_numbers(net: Architecture) -> None:
+    numbers = observations_of(net, 2, 32) > 0.0
+    bits = np.packbits(numbers.reshape(2, 32, -1), axis=-1, bitorder="little")
+    bits[..., -1] |= np.uint8(
+        256 - (1 << (numbers[0, 0].size - 1) % 8 + 1)
+    )  # what is beyond the image is not looked at
+    parameters = parameters_of(net, 2)
+    expected, seen = calls.forward(net, parameters, calls.features(net, numbers.astype(np.float32)))
+    found, seen_in_bits = calls.forward(net, parameters, bits)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(calls.act(net, parameters, bits), expected)
+    gradients = [calls.backward(net, parameters, own, expected) for own in (seen, seen_in_bits)]
+    np.testing.assert_array_equal(gradients[0]["rest"], gradients[1]["rest"])
+
+
+@gcc
+def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
+    source = Path(library.__file__).with_name("network.c")
+    words = ["gcc", *library._FLAGS, "-Wall", "-Wextra", "-Werror", "-I", jax.ffi.include_dir(), "-o"]
+    done = subprocess.run([*words, str(tmp_path / "network.so"), str(source), "-lm"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+@gcc
 @pytest.mark.parametrize("net", [ARCHITECTURES[0], ARCHITECTURES[4]], ids=str)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_is_seen(net: Architecture, bad: float) -> None:
-    parameters, observations = parameters_of(net, 2), observations_of(net, 2, 32)
+    parameters, observations = parameters_of(net, 2), calls.features(net, observations_of(net, 2, 32))
     broken = {**parameters, "matrix": parameters["matrix"].at[1, 3, 5].set(bad)}
     output, seen = calls.forward(net, broken, observations)
     assert np.isfinite(output[0]).all()

@@ -219,7 +219,7 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
         slots.append(first + length)
     stored = rows(replay["observation"], jnp.concatenate(slots, axis=1))
     return Sample(
-        inputs=_functions(program).features(program.architecture, program.form.unpack(stored)),
+        inputs=_features(program, stored),
         action=action,
         reward=reward,
         terminal=end == TERMINATED,
@@ -283,13 +283,20 @@ def _stepped(
     """A network and its moments after a step, from the gradient in its outputs."""
     moments = f"{name}_moments"
     if program.products == "native" and program.optimiser == "rmsprop" and not program.clips:
-        new, memory = calls.rmsprop(state[name], seen, error, state[moments], step_size, hyper)
+        new, memory = calls.rmsprop(program.architecture, state[name], seen, error, state[moments], step_size, hyper)
         return {name: new, moments: memory}
     gradient = _functions(program).backward(program.architecture, state[name], seen, error)
     if program.clips:
         gradient = clipped(gradient, hyper["clip"])
     new, memory = step(program.optimiser, state[name], gradient, state[moments], step_size, hyper, done)
     return {name: new, moments: memory}
+
+
+def _features(program: Program, stored: Any) -> Any:
+    """Stored observations (seeds, batch, n) as the networks' functions want them."""
+    if program.products == "native" and program.form.binary and program.architecture.image:
+        return stored
+    return _functions(program).features(program.architecture, program.form.unpack(stored))
 
 
 def _functions(program: Program) -> Any:
@@ -300,7 +307,7 @@ def _functions(program: Program) -> Any:
 def _act(program: Program, state: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> tuple[Any, dict[str, Any]]:
     """An action per seed, and what the behaviour looked like."""
     net, functions = program.architecture, _functions(program)
-    inputs = functions.features(net, program.form.unpack(frame.current)[:, None])
+    inputs = _features(program, frame.current[:, None])
     q = functions.act(net, state["q"], inputs)[:, 0]
     seen = {}
     if program.learns_policy:

@@ -92,7 +92,8 @@ class Loop:
             self._begin([self.seeds[i] for i in filled])
         else:
             self._resume(checkpoint)
-        learning = [name for name in ("q", "policy") if name in self._state]
+        # XLA copies what it updates in place: it does not see that all that reads it comes before. A call in C it does.
+        learning = [name for name in ("q", "policy") if name in self._state and self.program.products == "xla"]
         self._spare = {name: jax.tree.map(jnp.copy, self._state[name]) for name in learning}
 
     @property

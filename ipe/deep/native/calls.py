@@ -6,10 +6,12 @@ and additions: neither the number of seeds nor the size of a minibatch changes w
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ipe.deep.native.library import LANES
 from ipe.deep.networks import Architecture, Parameters
@@ -18,8 +20,8 @@ _GROUP = 2 * LANES
 
 
 def features(architecture: Architecture, observations: Any) -> Any:
-    """The observations themselves, (seeds, batch, *inputs)."""
-    return observations
+    """The observations themselves, (seeds, batch, n). Images of zeros and ones may have eight in a byte instead."""
+    return observations.reshape(*observations.shape[:2], -1)
 
 
 def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> tuple[Any, list[Any]]:
@@ -29,25 +31,25 @@ def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> 
     _, first, middle = parameters["matrix"].shape
     sizes = ((batch, architecture.actions), (first, padded), (middle, padded))
     shapes = [_shape(seeds, *size) for size in sizes]
-    output, hidden, last = jax.ffi.ffi_call("ipe_forward", shapes)(*_arrays(parameters), inputs)
+    output, hidden, last = _call("ipe_forward", shapes, architecture)(*_arrays(parameters), inputs)
     return output, [inputs, hidden, last]
 
 
 def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
     """The outputs alone, for a few observations: (seeds, n, actions)."""
     shape = _shape(*inputs.shape[:2], architecture.actions)
-    call: Any = jax.ffi.ffi_call("ipe_act", shape)
-    return call(*_arrays(parameters), inputs)
+    return _call("ipe_act", shape, architecture)(*_arrays(parameters), inputs)
 
 
 def backward(architecture: Architecture, parameters: Parameters, seen: list[Any], error: Any) -> Parameters:
     """The gradient of a loss in the parameters, from its gradient in the outputs."""
     arrays = _arrays(parameters)
-    matrix, rest = jax.ffi.ffi_call("ipe_backward", _shapes(arrays))(*arrays, *seen, error)
+    matrix, rest = _call("ipe_backward", _shapes(arrays), architecture)(*arrays, *seen, error)
     return {"matrix": matrix, "rest": rest}
 
 
 def rmsprop(
+    architecture: Architecture,
     parameters: Parameters,
     seen: list[Any],
     error: Any,
@@ -55,12 +57,21 @@ def rmsprop(
     step_size: Any,
     hyper: dict[str, Any],
 ) -> tuple[Parameters, dict[str, Parameters]]:
-    """`backward` and a step of RMSprop in one: the new parameters and moments."""
+    """`backward` and a step of RMSprop in one: the new parameters and moments, where the old ones were."""
     arrays, squares = _arrays(parameters), _arrays(moments["square"])
     numbers = jnp.stack([step_size, hyper["decay"], hyper["optimiser_epsilon"]], axis=-1)
-    call = jax.ffi.ffi_call("ipe_rmsprop", _shapes([*arrays, *squares]), input_output_aliases={6: 2, 7: 3})
+    shapes, places = _shapes([*arrays, *squares]), {0: 0, 1: 1, 6: 2, 7: 3}
+    call = _call("ipe_rmsprop", shapes, architecture, input_output_aliases=places)
     matrix, rest, matrix_square, rest_square = call(*arrays, *seen, error, *squares, numbers)
     return {"matrix": matrix, "rest": rest}, {"square": {"matrix": matrix_square, "rest": rest_square}}
+
+
+def _call(name: str, shapes: Any, architecture: Architecture, **options: Any) -> Any:
+    """A function of arrays; of an image the library is told the sizes."""
+    call: Any = jax.ffi.ffi_call(name, shapes, **options)
+    sizes = architecture.inputs if architecture.image else (0, 0, 0)
+    height, width, channels = (np.int64(size) for size in sizes)
+    return partial(call, height=height, width=width, channels=channels)
 
 
 def _arrays(parameters: Parameters) -> list[Any]:

@@ -24,7 +24,7 @@ TARGETS = ("ipe_forward", "ipe_act", "ipe_backward", "ipe_rmsprop")
 LANES = 16
 """Of a vector, whatever the machine: layers are whole numbers of them."""
 
-_SOURCES = ("vectors.h", "layers.h", "network.c")
+_SOURCES = ("vectors.h", "layers.h", "convolution.h", "network.c")
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 _PATIENCE = 120.0
 

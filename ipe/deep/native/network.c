@@ -1,42 +1,47 @@
 /* Forward pass, gradient and RMSprop of a batch of seeds' networks, as custom calls of XLA.
 
    The networks are those of ipe/deep/networks.py: `matrix` (seeds, inputs, outputs) is the middle layer's, `rest` all
-   other weights and biases in a row. Observations are (seeds, batch, n), or (seeds, batch, height, width, channels). All
-   sizes are read from the arrays' shapes. */
+   other weights and biases in a row. Observations are (seeds, batch, n) numbers; images may have eight of their bits in a
+   byte. Sizes are read from the arrays' shapes, those of images from the attributes channels, height, width (else 0). */
 #include <stdlib.h>
 
+#include "convolution.h"
 #include "layers.h"
 #include "xla/ffi/api/c_api.h"
 
 typedef struct {
     int64_t seeds, batch, padded, inputs, first, middle, actions, rest;
-    int is_image;
+    int is_image, in_bits;
     image im;
     int64_t b0, b1, w2, b2; /* where they begin in `rest`, after the first layer's weights */
 } shape;
 
-static XLA_FFI_Buffer *argument(XLA_FFI_CallFrame *frame, int i) { return (XLA_FFI_Buffer *)frame->args.args[i]; }
+static XLA_FFI_Buffer *argument(const XLA_FFI_CallFrame *frame, int i) { return frame->args.args[i]; }
 
-static XLA_FFI_Buffer *result(XLA_FFI_CallFrame *frame, int i) { return (XLA_FFI_Buffer *)frame->rets.rets[i]; }
+static XLA_FFI_Buffer *result(const XLA_FFI_CallFrame *frame, int i) { return frame->rets.rets[i]; }
 
 /* One seed's part of an array whose first axis are the seeds. */
-static float *of_seed(const XLA_FFI_Buffer *buffer, int64_t seed) {
-    int64_t size = 1;
+static void *of_seed(const XLA_FFI_Buffer *buffer, int64_t seed) {
+    int64_t size = buffer->dtype == XLA_FFI_DataType_U8 ? 1 : sizeof(float);
     for (int64_t i = 1; i < buffer->rank; i++) size *= buffer->dims[i];
-    return (float *)buffer->data + seed * size;
+    return (char *)buffer->data + seed * size;
 }
 
-static shape shape_of(const XLA_FFI_Buffer *matrix, const XLA_FFI_Buffer *rest, const XLA_FFI_Buffer *observations) {
+/* XLA sorts attributes by their names. */
+static int64_t attribute(const XLA_FFI_CallFrame *frame, int i) {
+    return *(const int64_t *)((const XLA_FFI_Scalar *)frame->attrs.attrs[i])->value;
+}
+
+static shape shape_of(const XLA_FFI_CallFrame *frame) {
+    const XLA_FFI_Buffer *matrix = argument(frame, 0), *rest = argument(frame, 1), *observations = argument(frame, 2);
     shape s = {.seeds = matrix->dims[0], .first = matrix->dims[1], .middle = matrix->dims[2], .rest = rest->dims[1]};
     s.batch = observations->dims[1];
     s.padded = (s.batch + GROUP - 1) / GROUP * GROUP;
-    s.is_image = observations->rank == 5;
     s.inputs = observations->dims[2];
-    if (s.is_image) {
-        const int64_t *dims = observations->dims + 2;
-        s.im = (image){dims[0], dims[1], dims[2], s.first / ((dims[0] - 2) * (dims[1] - 2))};
-        s.inputs = dims[0] * dims[1] * dims[2];
-    }
+    s.im = (image){.channels = attribute(frame, 0), .height = attribute(frame, 1), .width = attribute(frame, 2)};
+    s.is_image = s.im.height > 0;
+    s.in_bits = observations->dtype == XLA_FFI_DataType_U8;
+    if (s.is_image) s.im.maps = s.first / ((s.im.height - 2) * (s.im.width - 2));
     const int64_t fan_in = s.is_image ? 9 * s.im.channels : s.inputs, outputs = s.is_image ? s.im.maps : s.first;
     s.b0 = fan_in * outputs;
     s.b1 = s.b0 + outputs;
@@ -59,6 +64,12 @@ static float *scratch(int64_t floats) {
     return memory;
 }
 
+/* What is not 0 in one of a seed's images. */
+static int64_t spots_of(const shape *s, const void *observations, int64_t b, spot *spots) {
+    if (s->in_bits) return spots_of_bits(s->im, (const uint8_t *)observations + b * s->inputs, spots);
+    return spots_of_numbers(s->im, (const float *)observations + b * s->inputs, spots);
+}
+
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The observations as the first layer wants them: (inputs, padded), 0 beyond the batch. */
@@ -67,11 +78,14 @@ static void lay_out(const shape *s, const float *observations, float *x) {
     transpose(observations, s->batch, s->inputs, s->inputs, x, s->padded);
 }
 
-static void network_forward(const shape *s, const float *matrix, const float *rest, const float *observations,
+static void network_forward(const shape *s, const float *matrix, const float *rest, const void *observations,
                             float *hidden, float *last, float *output, float *memory) {
     if (s->is_image) {
-        for (int64_t b = 0; b < s->batch; b++)
-            convolution_forward(rest, rest + s->b0, s->im, observations + b * s->inputs, memory + b * s->first);
+        spot *spots = (spot *)(memory + s->batch * s->first);
+        for (int64_t b = 0; b < s->batch; b++) {
+            const int64_t n = spots_of(s, observations, b, spots);
+            convolution_forward(rest, rest + s->b0, s->im, spots, n, memory + b * s->first);
+        }
         if (s->padded > s->batch) memset(hidden, 0, (size_t)(s->first * s->padded) * sizeof(float));
         transpose(memory, s->batch, s->first, s->first, hidden, s->padded);
     } else {
@@ -84,24 +98,32 @@ static void network_forward(const shape *s, const float *matrix, const float *re
         for (int64_t a = 0; a < s->actions; a++) output[b * s->actions + a] = memory[a * s->padded + b];
 }
 
+/* In floats: a spot is as large as four of them. */
+static int64_t spots_memory(const shape *s) { return 4 * s->im.height * s->im.width * s->im.channels; }
+
 static int64_t forward_memory(const shape *s) {
-    return larger(s->is_image ? s->batch * s->first : s->inputs * s->padded, s->actions * s->padded);
+    const int64_t first = s->is_image ? s->batch * s->first + spots_memory(s) : s->inputs * s->padded;
+    return larger(first, s->actions * s->padded);
 }
 
-/* One observation, (inputs). */
-static void network_act(const shape *s, const float *matrix, const float *rest, const float *observation, float *output,
-                        float *memory) {
+/* The b-th observation alone. */
+static void network_act(const shape *s, const float *matrix, const float *rest, const void *observations, int64_t b,
+                        float *output, float *memory) {
     float *last = memory + s->first;
-    if (s->is_image)
-        convolution_forward(rest, rest + s->b0, s->im, observation, memory);
-    else
+    if (s->is_image) {
+        spot *spots = (spot *)(last + s->middle);
+        const int64_t n = spots_of(s, observations, b, spots);
+        convolution_forward(rest, rest + s->b0, s->im, spots, n, memory);
+    } else {
+        const float *observation = (const float *)observations + b * s->inputs;
         layer_forward_one(rest, rest + s->b0, s->inputs, s->first, observation, memory, 1);
+    }
     layer_forward_one(matrix, rest + s->b1, s->first, s->middle, memory, last, 1);
     layer_forward_one(rest + s->w2, rest + s->b2, s->middle, s->actions, last, output, 0);
 }
 
 /* From the gradient in the outputs, (batch, actions), to what becomes of the gradient in `matrix` and in `rest`. */
-static void network_backward(const shape *s, const float *matrix, const float *rest, const float *observations,
+static void network_backward(const shape *s, const float *matrix, const float *rest, const void *observations,
                              const float *hidden, const float *last, const float *error, const optimiser *of_matrix,
                              const optimiser *of_rest, float *memory) {
     float *gradient = memory, *of_output = gradient + (s->rest + LANES), *columns = of_output + s->actions * s->padded;
@@ -126,9 +148,12 @@ static void network_backward(const shape *s, const float *matrix, const float *r
 
     transpose(next, s->first, s->batch, s->padded, rows, s->first);
     if (s->is_image) {
+        spot *spots = (spot *)x;
         memset(gradient, 0, (size_t)s->b1 * sizeof(float));
-        for (int64_t b = 0; b < s->batch; b++)
-            convolution_gradient(s->im, observations + b * s->inputs, rows + b * s->first, gradient, gradient + s->b0);
+        for (int64_t b = 0; b < s->batch; b++) {
+            const int64_t n = spots_of(s, observations, b, spots);
+            convolution_gradient(s->im, spots, n, rows + b * s->first, gradient, gradient + s->b0);
+        }
     } else {
         const optimiser into = {.gradient = gradient};
         lay_out(s, observations, x);
@@ -141,7 +166,7 @@ static void network_backward(const shape *s, const float *matrix, const float *r
 static int64_t backward_memory(const shape *s) {
     const int64_t widest = larger(s->first, s->middle);
     return s->rest + LANES + s->actions * s->padded + widest * (s->padded + s->batch) +
-           larger(s->first, s->inputs) * s->padded;
+           larger(larger(s->first, s->inputs) * s->padded, spots_memory(s));
 }
 
 /* ---- XLA ---- */
@@ -169,7 +194,7 @@ static XLA_FFI_Error *out_of_memory(XLA_FFI_CallFrame *frame) {
 /* matrix, rest, observations -> outputs, hidden layer, last layer */
 XLA_FFI_Error *ipe_forward(XLA_FFI_CallFrame *frame) {
     if (asked_for_version(frame)) return NULL;
-    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
+    const shape s = shape_of(frame);
     float *memory = scratch(forward_memory(&s));
     if (!memory) return out_of_memory(frame);
     for (int64_t i = 0; i < s.seeds; i++)
@@ -182,21 +207,20 @@ XLA_FFI_Error *ipe_forward(XLA_FFI_CallFrame *frame) {
 /* matrix, rest, observations -> outputs; for a few observations */
 XLA_FFI_Error *ipe_act(XLA_FFI_CallFrame *frame) {
     if (asked_for_version(frame)) return NULL;
-    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
-    float *memory = scratch(s.first + s.middle);
+    const shape s = shape_of(frame);
+    float *memory = scratch(s.first + s.middle + spots_memory(&s));
     if (!memory) return out_of_memory(frame);
     for (int64_t i = 0; i < s.seeds; i++)
         for (int64_t b = 0; b < s.batch; b++)
-            network_act(&s, of_seed(argument(frame, 0), i), of_seed(argument(frame, 1), i),
-                        of_seed(argument(frame, 2), i) + b * s.inputs, of_seed(result(frame, 0), i) + b * s.actions,
-                        memory);
+            network_act(&s, of_seed(argument(frame, 0), i), of_seed(argument(frame, 1), i), of_seed(argument(frame, 2), i),
+                        b, (float *)of_seed(result(frame, 0), i) + b * s.actions, memory);
     return NULL;
 }
 
 /* matrix, rest, observations, hidden layer, last layer, error -> gradient in matrix, in rest */
 XLA_FFI_Error *ipe_backward(XLA_FFI_CallFrame *frame) {
     if (asked_for_version(frame)) return NULL;
-    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
+    const shape s = shape_of(frame);
     float *memory = scratch(backward_memory(&s));
     if (!memory) return out_of_memory(frame);
     for (int64_t i = 0; i < s.seeds; i++) {
@@ -210,10 +234,10 @@ XLA_FFI_Error *ipe_backward(XLA_FFI_CallFrame *frame) {
 }
 
 /* matrix, rest, observations, hidden layer, last layer, error, squares of matrix, of rest, numbers (seeds, 3): step size,
-   decay, epsilon -> new matrix, new rest, new squares of matrix, of rest (which may be where the old ones are) */
+   decay, epsilon -> new matrix, new rest, new squares of matrix, of rest, all of which may be where the old ones are */
 XLA_FFI_Error *ipe_rmsprop(XLA_FFI_CallFrame *frame) {
     if (asked_for_version(frame)) return NULL;
-    const shape s = shape_of(argument(frame, 0), argument(frame, 1), argument(frame, 2));
+    const shape s = shape_of(frame);
     float *memory = scratch(backward_memory(&s));
     if (!memory) return out_of_memory(frame);
     for (int64_t i = 0; i < s.seeds; i++) {
