@@ -69,7 +69,7 @@ def step_of(native: bool, net: Architecture, parameters: Any, observations: Any,
 
 
 @gcc
-@pytest.mark.parametrize("batch", [1, 7, 32, 50])
+@pytest.mark.parametrize("batch", [7, 32])
 @pytest.mark.parametrize("net", ARCHITECTURES, ids=str)
 def test_they_are_those_of_xla_but_for_rounding(net: Architecture, batch: int) -> None:
     parameters, observations = parameters_of(net, 2), observations_of(net, 2, batch)
@@ -86,7 +86,7 @@ def whole(draw: np.random.Generator, shape: tuple[int, ...], most: int) -> Any:
 
 
 @gcc
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(net=st.sampled_from(ARCHITECTURES), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
 def test_whole_numbers_come_out_exactly(net: Architecture, batch: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
