@@ -126,9 +126,7 @@ def test_a_result_depends_neither_on_the_batch_nor_on_the_seeds(net: Architectur
 def test_bits_are_as_good_as_numbers(net: Architecture) -> None:
     numbers = observations_of(net, 2, 32) > 0.0
     bits = np.packbits(numbers.reshape(2, 32, -1), axis=-1, bitorder="little")
-    bits[..., -1] |= np.uint8(
-        256 - (1 << (numbers[0, 0].size - 1) % 8 + 1)
-    )  # what is beyond the image is not looked at
+    bits[..., -1] |= np.uint8(256 - (1 << (numbers[0, 0].size - 1) % 8 + 1))  # beyond the image: not looked at
     parameters = parameters_of(net, 2)
     expected, seen = calls.forward(net, parameters, calls.features(net, numbers.astype(np.float32)))
     found, seen_in_bits = calls.forward(net, parameters, bits)
