@@ -69,8 +69,7 @@ def step_of(native: bool, net: Architecture, parameters: Any, observations: Any,
 
 
 @gcc
-@pytest.mark.parametrize("batch", [7, 32])
-@pytest.mark.parametrize("net", ARCHITECTURES, ids=str)
+@pytest.mark.parametrize(("net", "batch"), list(zip(ARCHITECTURES, [32, 7, 1, 50, 32, 7], strict=True)), ids=str)
 def test_they_are_those_of_xla_but_for_rounding(net: Architecture, batch: int) -> None:
     parameters, observations = parameters_of(net, 2), observations_of(net, 2, batch)
     error = np.random.default_rng(9).normal(size=(2, batch, net.actions)).astype(np.float32)
@@ -196,8 +195,7 @@ def test_the_machines_registers_do_not_change_the_bytes(tmp_path: Path) -> None:
 
 
 @gcc
-@pytest.mark.parametrize("products", ["native", "xla"])
-@pytest.mark.parametrize("environment", [DRIFT, IMAGE])
+@pytest.mark.parametrize(("environment", "products"), [(DRIFT, "native"), (IMAGE, "native"), (DRIFT, "xla")])
 def test_training_with_either_is_the_same_but_for_rounding_and_resumes_to_the_byte(
     environment: str, products: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
