@@ -114,7 +114,9 @@ def test_every_frame_is_the_specifications(case: dict[str, Any]) -> None:
         loop.advance()
         for oracle in oracles:
             oracle.advance()
-        compare(loop, oracles, 1e-2)  # a first gradient whose terms cancel has few digits, and makes a whole step
+        # Of 404 numbers one (three steps, frame 23), whose gradient's terms cancel, is off by .7% of a step with native products
+        # (by .1% with XLA's); all others by less than .1%.
+        compare(loop, oracles, 1e-2)
         adopt(loop, oracles)
         for i, oracle in enumerate(oracles):
             own = loop.settings[i]
