@@ -114,8 +114,8 @@ def test_every_frame_is_the_specifications(case: dict[str, Any]) -> None:
         loop.advance()
         for oracle in oracles:
             oracle.advance()
-        # Of 404 numbers one (three steps, frame 23), whose gradient's terms cancel, is off by .7% of a step with native products
-        # (by .1% with XLA's); all others by less than .1%.
+        # One of 404 numbers (three steps, frame 23), whose gradient's terms cancel, is off by .7% of a step with native
+        # products, by .1% with XLA's; all others by less than .1%.
         compare(loop, oracles, 1e-2)
         adopt(loop, oracles)
         for i, oracle in enumerate(oracles):
