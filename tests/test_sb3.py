@@ -233,13 +233,13 @@ def test_the_policy_update_descends_its_loss(
 def test_it_finds_the_evaluation_policy(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rewards under which the values are those of a known policy: its state values are found, and not if uphill."""
     if broken:
-        right = module._GRADIENTS["paper"]
+        right = module._COMPILED["paper"]
 
         def uphill(*arguments: Any, **others: Any) -> Any:
             found = right(*arguments, **others)
             return found._replace(theta=-found.theta)
 
-        monkeypatch.setitem(module._GRADIENTS, "paper", uphill)
+        monkeypatch.setitem(module._COMPILED, "paper", uphill)
     rng = np.random.default_rng(0)
     q, pi = rng.normal(size=(N, N)), rng.dirichlet(np.ones(N), size=N)
     v = (pi * q).sum(1)

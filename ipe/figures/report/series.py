@@ -31,7 +31,7 @@ class Series:
     Attributes:
         setting: the setting.
         fresh: whether these are new runs, by which nothing was chosen.
-        planned: how many runs it is to have.
+        planned: how many runs it is to have: those that are there, and those that are missing.
         outcomes: seed, status, frame and reason of each run; the order of everything below.
         curves: shape (runs, grid), NaN where not defined.
         epsilon: the same, of epsilon; None if none was recorded.
@@ -176,7 +176,7 @@ def _series(results: Results, at: Mapping[int, Setting], grid: Frames, frames: i
             Series(
                 setting=setting,
                 fresh=fresh,
-                planned=len(results.sweep.seeds),
+                planned=len(outcomes) + sum(where == i for where, _ in results.missing),
                 outcomes=outcomes,
                 curves=values,
                 epsilon=_recorded(progress, "epsilon", grid, seeds),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
+import jax
 import numpy as np
 import torch as th
 from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
@@ -24,6 +25,7 @@ from ipe.integrations.stable_baselines3.policies import (
 from ipe.updates import absolute_gradient, paper_gradient
 
 _GRADIENTS = {"paper": paper_gradient, "absolute": absolute_gradient}
+_COMPILED = {name: jax.jit(function) for name, function in _GRADIENTS.items()}
 _DELTA_Q = ("target", "online")
 _SCHEDULE = ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 
@@ -218,9 +220,13 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         theta = self.policy.policy_net(batch.next_observations)
         columns = (q_sa, batch.rewards.squeeze(1), self._discounts(batch).squeeze(1), batch.dones.squeeze(1))
         transitions = [theta.detach(), q_next, *columns]
-        if theta.device.type == "cpu":  # the same memory; on minibatches this small NumPy's calls are the faster ones
-            transitions = [column.numpy() for column in transitions]
-        gradient, delta = _GRADIENTS[self.policy_update](*transitions, tau=float(self.entropy_bonus))
+        functions = _GRADIENTS
+        if theta.device.type == "cpu":  # the same memory; on minibatches this small one compiled call is the fastest
+            transitions, functions = [column.numpy() for column in transitions], _COMPILED
+        bonus = {"tau": float(self.entropy_bonus)} if self.entropy_bonus else {}
+        gradient, delta = functions[self.policy_update](*transitions, **bonus)
+        if functions is _COMPILED:
+            gradient, delta = np.asarray(gradient), np.asarray(delta)
         slope = th.as_tensor(gradient / len(gradient))
         self._step(self.policy.policy_optimizer, self.policy.policy_net, theta, slope)
         return float(abs(delta).mean())

@@ -118,7 +118,7 @@ def more_monotone(words: str, first: Series, second: Series) -> Claim:
     r"""That the first improves "relatively monotonically": its mean curve falls by less than a tenth of its rise, and
     by less than the second's."""
     falls = [mean_curve_interval(own.curves, relative_fall, seed=SEED) for own in (first, second)]
-    own: Verdict = "holds" if falls[0].estimate < 0.1 else "does not hold"
+    own = opposite(above(falls[0], 0.1))
     apart = above(Interval(0.0, falls[1].low - falls[0].high, falls[1].high - falls[0].low, 0.95))
     finding = (
         f"the mean curve's largest fall, as a share of its rise, is {_words(falls[0])} for {_ours(first)}, "
