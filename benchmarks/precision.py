@@ -3,10 +3,10 @@
     python benchmarks/precision.py
     python benchmarks/precision.py --environment LunarLander-v3 --frames 100000
 
-Seeds are the same on both sides, and so are the initial networks; after that the runs are different ones. XLA's products
-on both sides (`IPE_PRODUCTS=xla`), so that nothing else differs. Printed: the areas under the learning curves and the
-returns of the last 20 episodes, mean and standard error over runs, and the interval of their difference. `training.py
---precision` has the speed.
+Seeds are the same on both sides, and so are the initial networks; after that the runs are different ones. XLA's
+products on both sides (`IPE_PRODUCTS=xla`), so that nothing else differs. Printed: the areas under the learning curves
+and the returns of the last 20 episodes, mean and standard error over runs, and the interval of their difference.
+`training.py --precision` has the speed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import numpy as np
 from ipe.analysis import aucs, curves, difference_interval, frame_grid, standard_error
 from ipe.deep import paper_settings, train
 from ipe.errors import InputError
-from ipe.parquet import read_parquet
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -37,10 +36,8 @@ def scores(options: argparse.Namespace, precision: str, folder: Path) -> dict[st
     result = train(own, seeds=seeds, out=folder)
     if wrong := [outcome for outcome in result.outcomes if outcome.status != "done"]:
         raise InputError(f"{precision}, seed {wrong[0].seed}: {wrong[0].status}, {wrong[0].reason}")
-    episodes = read_parquet(folder / "episodes.parquet").to_pydict()
-    table = {name: np.asarray(values) for name, values in episodes.items()}
-    ends = curves(table, frame_grid(options.frames, 200), seeds)[:, -1]
-    return {"area": aucs(table, options.frames, seeds), "end": ends}
+    ends = curves(result.episodes, frame_grid(options.frames, 200), seeds)[:, -1]
+    return {"area": aucs(result.episodes, options.frames, seeds), "end": ends}
 
 
 def show(options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> None:
