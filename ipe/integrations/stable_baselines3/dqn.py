@@ -24,8 +24,8 @@ from ipe.integrations.stable_baselines3.policies import (
 )
 from ipe.updates import absolute_gradient, paper_gradient
 
-_GRADIENTS = {"paper": paper_gradient, "absolute": absolute_gradient}
-_COMPILED = {name: jax.jit(function) for name, function in _GRADIENTS.items()}
+_GRADIENTS: dict[str, Callable[..., Any]] = {"paper": paper_gradient, "absolute": absolute_gradient}
+_COMPILED: dict[str, Callable[..., Any]] = {name: jax.jit(function) for name, function in _GRADIENTS.items()}
 _DELTA_Q = ("target", "online")
 _SCHEDULE = ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 
