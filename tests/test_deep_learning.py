@@ -17,7 +17,6 @@ pytest.importorskip("gymnasium")
 
 from ipe.deep import learner
 from ipe.deep.loop import Loop
-from ipe.deep.networks import backward
 from ipe.deep.settings import TrainingSettings, paper_settings
 from ipe.updates import paper_gradient
 from tests.environment_helpers import OWN
@@ -79,7 +78,12 @@ def test_it_learns(environment: str, behaviour: str) -> None:
 
 def uphill(patch: pytest.MonkeyPatch) -> None:
     """The Q-network climbs its error: the sign of the temporal-difference error is wrong."""
-    patch.setattr(learner, "backward", lambda net, q, seen, error: backward(net, q, seen, -error))
+    stepped = learner._stepped
+
+    def negated(program: Any, name: str, state: Any, seen: Any, error: Any, *others: Any) -> Any:
+        return stepped(program, name, state, seen, -error if name == "q" else error, *others)
+
+    patch.setattr(learner, "_stepped", negated)
 
 
 def never_copied(patch: pytest.MonkeyPatch) -> None:

@@ -323,7 +323,8 @@ def greedy_return(**settings: Any) -> float:
 
 @pytest.mark.slow
 def test_it_learns_cartpole() -> None:
-    assert greedy_return() > 150
+    """Single runs of this length end anywhere from 70 to 230 (seeds 0 to 6); a broken one near 10."""
+    assert np.mean([greedy_return(seed=seed) for seed in range(3)]) > 90
 
 
 @pytest.mark.slow
