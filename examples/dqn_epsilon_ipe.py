@@ -18,6 +18,7 @@ From Chan, De Asis and Sutton, Inverse Policy Evaluation for Value-based Sequent
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -231,6 +232,8 @@ def train(args: Args) -> Result:
     env = make(args.env_id)
     env_key, network_key, behaviour_key = jax.random.split(jax.random.key(args.seed), 3)
     seeds = np.random.default_rng(np.asarray(jax.random.key_data(env_key)))
+    if args.replay < 1:
+        raise InputError(f"replay must be 1 or more, found {args.replay}")
     replay = Replay(args.replay, env.observation_space.shape, seeds.spawn(1)[0])
     learner = new_learner(network_key, env.observation_space.shape[0], int(env.action_space.n), args.width)
 
@@ -282,6 +285,9 @@ def make(env_id: str) -> Any:
 
 
 if __name__ == "__main__":
-    tests = train(tyro.cli(Args)).test_returns
+    try:
+        tests = train(tyro.cli(Args)).test_returns
+    except (InputError, gymnasium.error.Error) as error:
+        sys.exit(f"dqn_epsilon_ipe.py: {error}")
     if tests:
         print(f"greedy, {len(tests)} episodes: mean return {np.mean(tests):.1f}, least {min(tests):.0f}")

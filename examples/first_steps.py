@@ -24,6 +24,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/first-steps"), help="folder for the figures")
     parser.add_argument("--states", type=int, default=100_000, help="size of the random MDP")
     options = parser.parse_args()
+    if options.states < 5:
+        parser.error(f"--states must be 5 or more, found {options.states}")
     options.out.mkdir(parents=True, exist_ok=True)
 
     mdp = ipe.zoo.switch_stay()

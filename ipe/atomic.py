@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,6 +42,48 @@ def write_atomic(path: str | os.PathLike[str], write: Callable[[BinaryIO], objec
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """`write_atomic` of a content that is there already."""
     write_atomic(path, lambda file: file.write(content))
+
+
+def check_folder(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written to, or that holds something, before anything is computed for it.
+
+    Args:
+        folder: where the files are to go; it need not exist.
+        overwrite: whether files of the same names may be replaced.
+    """
+    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+        raise InputError(f"out: {folder} is not empty; give --overwrite to replace files of the same names in it")
+    nearest = folder.absolute()
+    while not os.path.lexists(nearest):
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise InputError(f"out: {nearest if nearest != folder.absolute() else folder} is a file, not a folder")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"out: cannot write to {nearest}")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write all of them into a folder, which is made if need be; or, if one cannot be written, none that is new."""
+    new = [path for path in [*reversed(folder.absolute().parents), folder.absolute()] if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _remove(new)
+        raise InputError(f"out: cannot make the folder {folder}: {error.strerror or error}") from None
+    new += [folder / name for name in files if not (folder / name).exists()]
+    try:
+        for name, content in files.items():
+            write_bytes(folder / name, content)
+    except BaseException:
+        _remove(new)
+        raise
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    """Take away what was made, folders after what is in them: half of it would be taken for all."""
+    for path in reversed(paths):
+        with contextlib.suppress(OSError):
+            path.rmdir() if path.is_dir() else path.unlink()
 
 
 def _flush_folder(folder: Path) -> None:

@@ -18,8 +18,15 @@ POLICY_TOLERANCE = 1e-8
 Form = Literal["v", "q"]
 
 
+def check_mdp(mdp: Any) -> None:
+    """That it is one."""
+    if not isinstance(mdp, FiniteMDP):
+        raise InputError(f"mdp must be a FiniteMDP, found {type(mdp).__name__}")
+
+
 def check_v(mdp: FiniteMDP, v: Any, name: str = "v") -> Array:
     """A state-value function: shape (S,), finite, 0 in terminal states."""
+    check_mdp(mdp)
     values = numeric(v, name)
     if values.shape != (mdp.n_states,):
         raise InputError(f"{name} must have shape ({mdp.n_states},), one value per state; found {values.shape}")
@@ -33,6 +40,7 @@ def check_v(mdp: FiniteMDP, v: Any, name: str = "v") -> Array:
 
 def check_q(mdp: FiniteMDP, q: Any, name: str = "q") -> Array:
     """An action-value function: shape (S, A), finite where allowed, 0 (or NaN) in terminal states."""
+    check_mdp(mdp)
     values = numeric(q, name)
     shape = (mdp.n_states, mdp.n_actions)
     if values.shape != shape:
@@ -57,6 +65,7 @@ def check_policy(mdp: FiniteMDP, policy: Any, name: str = "policy") -> Array:
 
     Terminal states have no policy; what their rows hold is not looked at.
     """
+    check_mdp(mdp)
     pi = numeric(policy, name)
     shape = (mdp.n_states, mdp.n_actions)
     if pi.shape != shape:

@@ -17,6 +17,7 @@ from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.achievability import distance_bounds, is_achievable
 from ipe.inverse.distance import MAX_PAIRS, distance_to_achievable
 from ipe.mdp import Array, FiniteMDP
+from ipe.planning import policy_values
 from ipe.polytope import value_polytope
 from ipe.zoo import dadashi, garnet, switch_stay
 from tests.oracles import (
@@ -439,3 +440,10 @@ def test_without_discount_the_distance_is_the_residual() -> None:
     assert_allclose(distance_bounds(mdp, v=[4.0, 1.0]), (3.0, 3.0))
     assert_allclose(distance_to_achievable(mdp, q=[[1.0, -1.0], [2.0, 0.25]]).distance, 0.25)
     assert is_achievable(mdp, q=[[1.0, -1.0], [2.0, 0.0]]).achievable is True
+
+
+def test_the_distance_is_found_as_far_as_float64_goes() -> None:
+    """Next to gamma = 1 the values of a policy are known to less than the tolerance."""
+    mdp = garnet(4, 3, 3, gamma=0.999999)
+    for v in (np.zeros(4), policy_values(mdp, np.full((4, 3), 1 / 3)).v):
+        assert distance_to_achievable(mdp, v=v).lower_bound == 0.0

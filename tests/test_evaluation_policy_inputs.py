@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ipe
 from ipe import FiniteMDP, InputError, evaluation_policy
 from ipe.zoo import garnet, switch_stay
 
@@ -185,3 +186,19 @@ def test_the_mdp(mdp: Any) -> None:
 def test_nothing_is_positional_but_the_mdp() -> None:
     with pytest.raises(TypeError, match="positional"):
         evaluation_policy(switch_stay(), [0.0, 0.0])  # type: ignore[call-arg]
+
+
+def test_other_functions_ask_for_an_mdp_too() -> None:
+    for call in (
+        lambda: ipe.is_achievable("x", v=[0.0]),  # type: ignore[arg-type]
+        lambda: ipe.policy_values(None, [[1.0]]),  # type: ignore[arg-type]
+        lambda: ipe.optimal_values("x"),  # type: ignore[arg-type]
+        lambda: ipe.value_polytope(None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputError, match="mdp must be a FiniteMDP, found"):
+            call()
+
+
+def test_a_gamma_too_small_to_divide_by_is_refused() -> None:
+    with pytest.raises(InputError, match="gamma = 1e-310 is too small to divide by: 0, or at least 1e-100"):
+        evaluation_policy(switch_stay(gamma=1e-310), q=np.zeros((2, 2)), norm="linf")

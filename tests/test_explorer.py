@@ -301,3 +301,12 @@ def test_the_command_serves_until_ctrl_c() -> None:
         process.wait()
     assert (process.returncode, err) == (0, "")
     assert out.strip() == "ended"
+
+
+def test_the_servers_name_without_a_port_is_that_of_port_80(
+    server: ExplorerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ask(server, "GET", "/", host="localhost")[0] == 421
+    monkeypatch.setattr("ipe.explorer.serving.HTTP_PORT", server.port)
+    assert ask(server, "GET", "/", host="localhost")[0] == 200
+    assert ask(server, "GET", "/", host="elsewhere.example")[0] == 421

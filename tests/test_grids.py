@@ -356,3 +356,9 @@ def test_jobs_of_an_environment_that_is_not_there() -> None:
 
 def test_a_jobs_id() -> None:
     assert Job("0123456789abcdef", (3, 5, 9)).id == "0123456789abcdef-3-9-3"
+
+
+def test_a_file_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "deep.toml").write_text(f"x = {'[' * 100_000}")
+    with pytest.raises(InputError, match=r"deep\.toml is nested too deeply"):
+        read_sweep(tmp_path / "deep.toml")

@@ -477,3 +477,12 @@ class TestShapes:
 def test_wrong_input_is_named(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(value_polytope(switch_stay()))
+
+
+@pytest.mark.parametrize("rest", [1e-3, 1e-7, 1e-8, 1e-10])
+def test_no_part_is_lost_where_gamma_is_next_to_one(rest: float) -> None:
+    """A polygon too thin to be told from a segment is one; every deterministic policy is on the boundary's hull."""
+    polytope = value_polytope(switch_stay(gamma=1 - rest))
+    ends = polytope.segments.reshape(-1, 2)
+    for vertex in polytope.vertices:
+        assert np.abs(ends - vertex).max(axis=1).min() <= 1e-6 / rest

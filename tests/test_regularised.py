@@ -135,3 +135,14 @@ def test_ten_thousand_states() -> None:
 def test_wrong_arguments_are_named(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ipe.InputError, match=message):
         regularised_evaluation_policy(ipe.zoo.switch_stay(), v=[1.0, 2.0], **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tau", [1e10, 1e15, 1e20, 1e40])
+def test_a_large_tau_is_the_uniform_policy(tau: float) -> None:
+    """What is multiplied by tau must be as exact as it is small."""
+    mdp = ipe.zoo.switch_stay()
+    q = np.array([[16.3, 17.0], [20.0, 15.3]])
+    result = regularised_evaluation_policy(mdp, q=q, tau=tau)
+    np.testing.assert_allclose(result.policy, 0.5, atol=1e-8)
+    assert result.objective == pytest.approx(objective(mdp, np.full((2, 2), 0.5), 1.0, q=q), rel=1e-8)
+    assert result.gap < 1e-13

@@ -159,6 +159,8 @@ def test_a_plain_dqn_gives_its_values_when_asked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="parameters of a DQN without a policy network"):
         EpsilonIPEDQN.load(tmp_path / "dqn")
     model = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", **SMALL)
+    with pytest.raises(InputError, match="parameters of a DQN without a policy network"):
+        model.set_parameters(str(tmp_path / "dqn"))
     untouched = {name: value.clone() for name, value in model.policy.policy_net.state_dict().items()}
     model.set_parameters(str(tmp_path / "dqn"), exact_match=False)
     assert same(model.q_net.state_dict(), plain.q_net.state_dict())

@@ -183,3 +183,8 @@ def test_the_hyperparameters_that_matter_are_named() -> None:
 def test_refusals(call: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_two_settings_of_one_name_are_refused() -> None:
+    with pytest.raises(InputError, match="the name of more than one setting is '1'"):
+        select_best({1: [9.0, 9.1], "1": [2.0, 3.0]}, seed=0)  # type: ignore[dict-item]

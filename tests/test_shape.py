@@ -64,3 +64,13 @@ def test_refused() -> None:
         rise([np.nan, np.nan])
     with pytest.raises(InputError, match="curves must have shape"):
         mean_curve_interval([1.0], largest_fall, seed=0)
+
+
+def test_resamples_without_a_defined_run_are_left_out() -> None:
+    """A run that ended no episode has no curve; it must not count as one that never falls."""
+    undefined = [np.nan] * 3
+    found = mean_curve_interval([[0.0, 4.0, 2.0], [0.0, 4.0, 2.0], undefined], largest_fall, seed=0)
+    assert (found.estimate, found.low, found.high) == (2.0, 2.0, 2.0)
+    assert mean_curve_interval([[0.0, 4.0, 2.0], undefined], relative_fall, seed=0).low == 0.5
+    with pytest.raises(InputError, match="curves: no run is defined anywhere"):
+        mean_curve_interval([undefined, undefined], largest_fall, seed=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,7 +157,9 @@ def test_fresh_runs_of_the_chosen_settings() -> None:
         replace(sweep, seeds=[0, 1, 2, 3]), level=lambda own: 200.0 if own.settings.width == 64 else 0.0, spread=1.0
     )
     fresh = confirming_sweep(results, 5)
-    assert fresh.seeds == [4, 5, 6, 7, 8]
+    assert fresh.seeds == [1_000_000 + i for i in range(5)]
+    more = confirming_sweep(replace(results, sweep=replace(results.sweep, seeds=list(range(9)))), 5)
+    assert more.seeds == fresh.seeds  # so that runs can be added later
     assert sorted((own.case, own.settings.width) for own in fresh.settings) == [
         ("epsilon-greedy", 64),
         ("epsilon-ipe", 64),
@@ -165,3 +168,16 @@ def test_fresh_runs_of_the_chosen_settings() -> None:
         confirming_sweep(replace(results, missing=[(0, 2)]), 5)
     with pytest.raises(InputError, match="confirm_seeds must be 1 or more, found 0"):
         confirming_sweep(results, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"frames": 0}, "frames must be 1 or more, found 0"),
+        ({"runs": 0}, "runs must be 1 or more, found 0"),
+        ({"only": []}, "only: it names no part; the parts are curves"),
+    ],
+)
+def test_nothing_is_not_everything(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        chosen_parts(lunar_lander.STUDY, **arguments)

@@ -196,3 +196,8 @@ def test_verdicts_follow_the_data() -> None:
     name = "epsilon-greedy-reward-against-rmse"
     for key, value in before[name].numbers.items():
         assert after[name].numbers[key] == pytest.approx(-value)
+
+
+def test_no_part_is_not_every_part() -> None:
+    with pytest.raises(InputError, match="only: it names no part; the parts are figure-2a"):
+        choose_parts(PARTS, [])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from ipe.errors import InputError
+from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values
 from ipe.studies.switch_stay.reference import REFERENCE
@@ -418,3 +418,11 @@ def test_every_parameter_is_used_by_something() -> None:
 
     used = {*COMMON, *(name for table in (BEHAVIOURS, UPDATES) for names in table.values() for name in names)}
     assert used == set(PARAMETERS) == set(Parameters.__annotations__)
+
+
+@pytest.mark.parametrize("gamma", [0.9999, 0.9999999])
+def test_optimal_values_beyond_float64_are_no_reason_to_refuse(gamma: float) -> None:
+    mdp = switch_stay(gamma=gamma)
+    with pytest.raises(NotSolvedError):
+        optimal_values(mdp)
+    assert np.isfinite(simulate(mdp, "epsilon-ipe", steps=5, runs=2).rmse).all()

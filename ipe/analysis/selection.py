@@ -84,6 +84,10 @@ def select_best(scores: Mapping[str, ArrayLike], *, seed: Seed, resamples: int =
     """
     if not scores:
         raise InputError("scores is empty: there is no setting to choose from")
+    names = [str(name) for name in scores]
+    for name in scores:
+        if names.count(str(name)) > 1:
+            raise InputError(f"scores: the name of more than one setting is {str(name)!r}")
     runs = {str(name): check_scores(values, f"scores[{name!r}]") for name, values in scores.items()}
     means = {name: math.fsum(x) / x.size for name, x in runs.items()}  # exact sums: the order of runs makes no tie
     chances = _chances(list(runs.values()), check_count(resamples, "resamples"), check_generator(seed))

@@ -80,7 +80,8 @@ def mean_curve_interval(
     The estimate is :math:`f(\bar c)`; the interval has the quantiles of :math:`f(\bar c^{(b)})`, with
     :math:`\bar c^{(b)}` the mean of runs drawn again. Where f looks for an extreme (a largest fall), chance alone
     makes it larger, in the resamples more than in the estimate: an interval that begins well above 0 says more than
-    one that only does not contain it.
+    one that only does not contain it. Resamples of nothing but runs that are defined nowhere (no episode ended) have no
+    mean curve, and are left out.
 
     Args:
         curves: shape (runs, grid), NaN where a run is not defined yet.
@@ -97,8 +98,10 @@ def mean_curve_interval(
     count, rng = check_count(resamples, "resamples"), check_generator(seed)
     defined = ~np.isnan(values)
     filled = np.where(defined, values, 0.0)
+    if not (somewhere := defined.any(axis=1)).any():
+        raise InputError("curves: no run is defined anywhere")
     drawn = [
-        np.asarray(shape(_means(counts, filled, defined)), np.float64)
+        np.asarray(shape(_means(counts[counts @ somewhere > 0], filled, defined)), np.float64)
         for (counts,) in resample_counts((len(values),), count, rng)
     ]
     every = np.ones((1, len(values)))

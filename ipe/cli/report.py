@@ -53,8 +53,9 @@ def run(arguments: Arguments) -> None:
     folder = Path(arguments.folder)
     out = folder / "report" if arguments.out is None else Path(arguments.out)
 
+    from ipe.atomic import check_folder
     from ipe.experiments.results import load_results
-    from ipe.figures.report import check_folder, run_versions, write_report
+    from ipe.figures.report import run_versions, write_report
 
     check_folder(out, arguments.overwrite)
     progress = _Progress()

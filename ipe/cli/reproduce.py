@@ -90,9 +90,10 @@ def _run_parts(arguments: Arguments, out: Path, only: list[str] | None) -> None:
     if changes.get("seed", 0) < 0:
         raise InputError("--seed must be at least 0")
 
-    from ipe.studies.run import check_output, choose_parts, run_study
+    from ipe.atomic import check_folder
+    from ipe.studies.run import choose_parts, run_study
 
-    check_output(out, arguments.overwrite)
+    check_folder(out, arguments.overwrite)
     study: Any = import_module(module)
     parts = choose_parts(study.PARTS, only)
     settings = study.settings_for(**changes)

@@ -113,8 +113,9 @@ class Slots:
         """
         numbers = (draws * (self.count - self.oldest)[:, None]).astype(np.int64)
         numbers += self.oldest[:, None]
-        numbers %= self.capacity
-        np.remainder(self.places[numbers, self._seeds[:, None]], self.size, out=out, casting="unsafe")
+        if not self._even:  # else a transition starts at the place of its own number
+            numbers = self.places[numbers % self.capacity, self._seeds[:, None]]
+        np.remainder(numbers, self.size, out=out, casting="unsafe")
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         """All of it, for a checkpoint."""

@@ -158,11 +158,14 @@ def _lists(grid: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tu
             raise InputError(f"{where}.{path} must be a list of values, found {value!r}")
         if not value:
             raise InputError(f"{where}.{path} is an empty list")
+        seen = set()
         for i, own in enumerate(value):
             if isinstance(own, float) and not math.isfinite(own):
                 raise InputError(f"{where}.{path}[{i}] must be finite, found {own}")
-            if any(own == other and type(own) is type(other) for other in value[:i]):
+            mark = (type(own), own if isinstance(own, int | float | str) else repr(own))
+            if mark in seen:
                 raise InputError(f"{where}.{path}[{i}] = {own!r} is there twice")
+            seen.add(mark)
         yield "environment.id" if path == "environment" else path, value
 
 

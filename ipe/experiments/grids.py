@@ -63,6 +63,8 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply") from None
     try:
         return make_sweep({"name": file.stem} | content)
     except InputError as error:

@@ -49,8 +49,6 @@ def page_model(mdp: FiniteMDP, name: str) -> dict[str, Any]:
         >>> page_model(switch_stay(), "mine")["actions"][0][1]
         {'name': 'switch', 'reward': -1.0, 'next': [0.0, 1.0, 0.0], 'rewards': None}
     """
-    if not isinstance(mdp, FiniteMDP):
-        raise InputError(f"mdp must be a FiniteMDP, found {type(mdp).__name__}")
     states = two_states(mdp)
     most = int(mdp.allowed[list(states)].sum(axis=1).max())
     if most > MAX_ACTIONS:

@@ -9,6 +9,8 @@ from typing import Any
 from ipe.errors import InputError
 
 HOST = "127.0.0.1"
+HTTP_PORT = 80
+"""The port that an address means if it names none."""
 
 
 class ExplorerServer(ThreadingHTTPServer):
@@ -65,7 +67,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         port = self.server.port
-        if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
+        ours = {f"{host}:{port}" for host in (HOST, "localhost")}
+        if port == HTTP_PORT:  # which is left out then
+            ours |= {HOST, "localhost"}
+        if self.headers.get("Host") not in ours:
             # Another site's name that leads to this address: its scripts are not to read the page.
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return

@@ -78,7 +78,8 @@ def distance_to_achievable(
         v: state values, shape (S,); or
         q: action values, shape (S, A). Exactly one of the two.
         rtol: the relative gap to reach, at least 1e-5. (`distance` itself is as a rule far more exact.) A
-            distance below 1e-9 of the largest value, or of 1, counts as 0.
+            distance below 1e-9 of the largest value, or of 1, counts as 0, and so does one below twice the error to
+            which float64 knows the values of the policy (which matters for gamma next to 1).
         time_limit: in seconds.
 
     Returns:
@@ -103,8 +104,8 @@ def distance_to_achievable(
             f"the exact distance is for MDPs of at most {MAX_PAIRS} allowed pairs (s, a); this one has {pairs}. "
             "distance_bounds has no such limit"
         )
-    result = _search(mdp, form, given, rtol, monotonic() + time_limit)
-    if not _settled(given, result.distance, result.lower_bound, rtol):
+    result, settled = _search(mdp, form, given, rtol, monotonic() + time_limit)
+    if not settled:
         raise NotSolvedError(
             f"the distance lies between {result.lower_bound:.6g} and {result.distance:.6g}: {result.nodes} nodes did "
             f"not close the gap to rtol = {rtol:g} (time_limit = {time_limit:g} s); give it more time, or ask for less",
@@ -119,19 +120,23 @@ class _Known(NamedTuple):
     policy: Array
     v: Array
     distance: float
+    """With `error`."""
+    error: float
+    """To which its values are known."""
 
 
-def _search(mdp: FiniteMDP, form: Form, given: Array, rtol: float, deadline: float) -> ExactDistance:
+def _search(mdp: FiniteMDP, form: Form, given: Array, rtol: float, deadline: float) -> tuple[ExactDistance, bool]:
+    """The distance, and whether its gap is closed."""
     first = sup_norm_policy(mdp, form, given)
     known, lower, nodes = _evaluate(mdp, form, given, first.policy), first.distance_bounds[0], 0
-    if not _settled(given, known.distance, lower, PROGRESS):
+    if not _settled(given, known, lower, PROGRESS):
         known = _descend(mdp, form, given, known, known.v)
         box = value_range(mdp)
         lower = _emptiness(mdp, form, given, box, lower, known.distance)
         for i in range(MAX_PASSES):
             left = deadline - monotonic()
             # Before the first pass what is known may be within rtol and still not be the nearest.
-            if left <= 0 or _settled(given, known.distance, lower, rtol if i else PROGRESS):
+            if left <= 0 or _settled(given, known, lower, rtol if i else PROGRESS):
                 break
             maps = frame(mdp, form, given, known.v, known.distance)
             outcome = branch_and_bound(maps, box, lower / known.distance, left)
@@ -139,18 +144,21 @@ def _search(mdp: FiniteMDP, form: Form, given: Array, rtol: float, deadline: flo
             if outcome.x is not None:
                 known = _descend(mdp, form, given, known, maps.centre + maps.unit * outcome.x)
     values = known.v if form == "v" else hide_missing(mdp, backup(mdp, known.v))
-    return ExactDistance(form, known.distance, min(lower, known.distance), values, known.policy, nodes)
+    result = ExactDistance(form, known.distance, min(lower, known.distance), values, known.policy, nodes)
+    return result, _settled(given, known, result.lower_bound, rtol)
 
 
-def _settled(given: Array, upper: float, lower: float, rtol: float) -> bool:
-    return upper - lower <= max(rtol * upper, ATOL * max(1.0, float(np.abs(given).max())))
+def _settled(given: Array, known: _Known, lower: float, rtol: float) -> bool:
+    """Whether the gap is small, or as small as the error of the values allows."""
+    small = max(rtol * known.distance, ATOL * max(1.0, float(np.abs(given).max())), 2.0 * known.error)
+    return known.distance - lower <= small
 
 
 def _evaluate(mdp: FiniteMDP, form: Form, given: Array, policy: Array) -> _Known:
     values = exact_values(mdp, policy)
     achieved = values.v if form == "v" else backup(mdp, values.v)
     distance = float(np.abs(achieved - given).max())
-    return _Known(policy, values.v, distance + values.error_bound)
+    return _Known(policy, values.v, distance + values.error_bound, values.error_bound)
 
 
 def _descend(mdp: FiniteMDP, form: Form, given: Array, known: _Known, u: Array) -> _Known:

@@ -176,6 +176,8 @@ def refuse_huge(array: Array, name: str) -> None:
 
 def q_problem(mdp: FiniteMDP, q: Array, norm: Norm, weights: Array | None = None) -> BoxProblem:
     """The box problem of action values (checked, 0 where not allowed)."""
+    if 0.0 < mdp.gamma < 1.0 / LARGEST:
+        raise InputError(f"gamma = {mdp.gamma:g} is too small to divide by: 0, or at least 1e-100")
     refuse_huge(q, "q")
     refuse_huge(mdp.rewards, "rewards")
     lo, hi = action_bounds(mdp, q)

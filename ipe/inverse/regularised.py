@@ -47,6 +47,8 @@ class _Point:
     pi: Array
     v: Array
     variance: Array
+    divergence: Array
+    """KL of each state's policy from uniform."""
     dual: float
     """The dual function, phi(delta): minus a lower bound of the objective."""
 
@@ -142,32 +144,43 @@ class _Dual:
 
     def __init__(self, mdp: FiniteMDP, problem: BoxProblem, q: Array, weight: Array) -> None:
         self.allowed, self.problem, self.weight = mdp.allowed, problem, weight
-        self.q = np.where(mdp.allowed, q, 0.0)
         self.count = np.maximum(mdp.allowed.sum(axis=1), 1)
+        self.mean = np.where(mdp.allowed, q, 0.0).sum(axis=1) / self.count
+        self.q = np.where(mdp.allowed, q - self.mean[:, None], 0.0)
+        """Without each state's mean, which changes no policy: exponents are then as small as the policy is uniform."""
         self.live = ~mdp.terminal
         self.diagonal = problem.gamma**2 * problem.rows.squared_transposed_times(problem.d)
 
     def at(self, delta: Array) -> _Point:
         problem = self.problem
         weighted = problem.d * delta
-        eta = np.where(self.live, -problem.transposed(weighted) / self.weight, 0.0)
+        slope = np.where(self.live, -problem.transposed(weighted), 0.0)
+        eta = slope / self.weight
         exponents = np.where(self.allowed, eta[:, None] * self.q, -np.inf)
         top = np.where(self.live, exponents.max(axis=1, initial=-np.inf), 0.0)
         powers = np.exp(exponents - top[:, None])
         sums = np.where(self.live, powers.sum(axis=1), 1.0)
         pi = powers / sums[:, None]
-        v = average(pi, self.q)
-        variance = average(pi, np.where(self.allowed, self.q - v[:, None], 0.0) ** 2)
-        log_means = np.where(self.live, top + np.log(sums / self.count), 0.0)
-        dual = 0.5 * dot(weighted, delta) + dot(weighted, problem.b) + dot(self.weight, log_means)
-        return _Point(delta, eta, pi, v, variance, float(dual))
+        above = average(pi, self.q)
+        variance = average(pi, np.where(self.allowed, self.q - above[:, None], 0.0) ** 2)
+        log_means = np.where(top < 0.5, self._small_log_means(exponents), top + np.log(sums / self.count))
+        log_means = np.where(self.live, log_means, 0.0)
+        divergence = np.maximum(eta * above - log_means, 0.0)
+        dual = 0.5 * dot(weighted, delta) + dot(weighted, problem.b) + dot(slope, self.mean)
+        dual += dot(self.weight, log_means)
+        v = np.where(self.live, self.mean + above, 0.0)
+        return _Point(delta, eta, pi, v, variance, divergence, float(dual))
+
+    def _small_log_means(self, exponents: Array) -> Array:
+        """The logarithm of the mean power where exponents are small: it is times tau, which may be very large."""
+        terms = np.where(self.allowed, np.expm1(np.minimum(exponents, 0.5)), 0.0)
+        out: Array = np.log1p(terms.sum(axis=1) / self.count)
+        return out
 
     def objective(self, point: _Point) -> float:
         """Half the squared residual of the point's policy plus its weighted divergence from uniform."""
-        scaled = np.where(self.allowed, point.pi * self.count[:, None], 1.0)
-        divergence = average(point.pi, np.log(np.maximum(scaled, np.finfo(float).tiny)))
         delta = self.problem.residuals(point.v)
-        return float(0.5 * dot(self.problem.d * delta, delta) + dot(self.weight, divergence))
+        return float(0.5 * dot(self.problem.d * delta, delta) + dot(self.weight, point.divergence))
 
     def minimise(self, rtol: float) -> tuple[_Point, float, float, int]:
         """Damped Newton steps until the duality gap is small, or no step lowers the dual function."""

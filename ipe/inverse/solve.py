@@ -92,8 +92,6 @@ def evaluation_policy(
         (True, array([[0., 1.],
                [1., 0.]]))
     """
-    if not isinstance(mdp, FiniteMDP):
-        raise InputError(f"mdp must be a FiniteMDP, found {mdp!r:.100}")
     form, given = check_one_form(mdp, v, q)
     if not isinstance(norm, str) or norm not in METHODS_OF:
         raise InputError(f'norm must be "l2", "l1" or "linf", found {norm!r}')

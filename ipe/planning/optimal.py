@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.checks import check_positive
+from ipe.checks import check_mdp, check_positive
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import Array, FiniteMDP
 from ipe.planning.contraction import Contraction, Interval, contraction, fixed_point_interval, lower_bound, sup
@@ -88,6 +88,7 @@ def optimal_values(
         array([[0., 1.],
                [1., 0.]])
     """
+    check_mdp(mdp)
     tol = check_positive(tol, "tol")
     if method not in get_args(PlanningMethod):
         names = ", ".join(f'"{name}"' for name in get_args(PlanningMethod))

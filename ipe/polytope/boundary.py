@@ -28,6 +28,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ipe.checks import check_mdp
 from ipe.errors import InputError
 from ipe.mdp import Array, FiniteMDP
 
@@ -37,6 +38,7 @@ Lines: TypeAlias = tuple[Array, Array]
 
 def two_states(mdp: FiniteMDP) -> tuple[int, int]:
     """The two states that are not terminal, or an `InputError` that says how many there are."""
+    check_mdp(mdp)
     live = np.flatnonzero(~mdp.terminal)
     if live.size != 2:
         raise InputError(

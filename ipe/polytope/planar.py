@@ -9,7 +9,10 @@ from ipe.mdp import Array
 
 
 def simple_loops(walk: Array, blur: float) -> list[Array]:
-    """A closed walk as polygons that visit no point twice; if it has none, as one segment (2, 2) or point (1, 2)."""
+    """A closed walk as polygons that visit no point twice, and segments (2, 2) where it only goes there and back.
+
+    If it stays where it is, as one point (1, 2).
+    """
     stack: list[int] = []
     loops: list[list[int]] = []
     for point in walk:
@@ -20,8 +23,7 @@ def simple_loops(walk: Array, blur: float) -> list[Array]:
             del stack[start:]
         stack.append(k)
     loops.append(stack)
-    polygons = [loop for loop in loops if len(loop) > 2]  # beside these, a there-and-back is a trace of rounding
-    return [walk[loop] for loop in polygons or [max(loops, key=len)]]
+    return [walk[loop] for loop in loops if len(loop) > 1] or [walk[loops[0]]]
 
 
 def sides(loop: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ipe.analysis import Claim, claims_markdown, claims_records
-from ipe.atomic import write_bytes
+from ipe.atomic import check_folder, write_files
 from ipe.errors import InputError
 from ipe.figures.style import figure_bytes
 from ipe.parquet import parquet_bytes
@@ -21,23 +20,12 @@ from ipe.studies.parts import Part, Progress
 def choose_parts(parts: Sequence[Part], only: Sequence[str] | None) -> list[Part]:
     """The parts of these names, in the study's order; all of them by default."""
     known = [part.name for part in parts]
+    if only is not None and not only:
+        raise InputError(f"only: it names no part; the parts are {', '.join(known)}")
     for name in only or ():
         if name not in known:
             raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(known)}")
     return [part for part in parts if not only or part.name in only]
-
-
-def check_output(out: Path, overwrite: bool) -> None:
-    """Refuse a place that cannot be written to, or that holds something, before anything is computed."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"out: {out} is a file, not a folder")
-    if out.is_dir() and any(out.iterdir()) and not overwrite:
-        raise InputError(f"out: {out} is not empty; give --overwrite to replace the files of this study in it")
-    parent = out.absolute().parent
-    while not parent.exists():
-        parent = parent.parent
-    if not os.access(parent, os.W_OK):
-        raise InputError(f"out: cannot write to {parent}")
 
 
 def run_study(
@@ -66,7 +54,7 @@ def run_study(
     Returns:
         The claims with their verdicts.
     """
-    check_output(out, overwrite)
+    check_folder(out, overwrite)
     files: dict[str, bytes] = {}
     claims: list[Claim] = []
     page = [f"# {title}\n"]
@@ -79,10 +67,8 @@ def run_study(
     files["settings.json"] = f"{settings.model_dump_json(indent=1)}\n".encode()
     files["claims.md"] = claims_markdown(claims).encode()
     files["claims.json"] = f"{json.dumps(claims_records(claims), indent=1, ensure_ascii=False)}\n".encode()
-    check_output(out, overwrite)  # again: the computation took a while
-    out.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_bytes(out / name, content)
+    check_folder(out, overwrite)  # again: the computation took a while
+    write_files(out, files)
     return claims
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ipe.analysis import Claim, claims_markdown, claims_records
-from ipe.atomic import write_bytes
+from ipe.atomic import check_folder, write_files
 from ipe.deep.machine import versions
-from ipe.errors import InputError
 from ipe.experiments.results import Results
 from ipe.figures.report.data import Step, environment_data, settings_data
 from ipe.figures.report.drawing import draw_curves, draw_exploration, draw_panels, draw_profiles
@@ -94,44 +92,9 @@ def write_report(
         "files": sorted(files),
     }
     files["report.html"] = page_html(data).encode()
-    return _write(folder, files, overwrite)
-
-
-def check_folder(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that cannot be written to, or that holds something, before anything is computed."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"out: {folder} is a file, not a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-        raise InputError(f"out: {folder} is not empty; give --overwrite to replace the report's files in it")
-    parent = folder.absolute()
-    while not parent.exists():
-        parent = parent.parent
-    if not os.access(parent, os.W_OK):
-        raise InputError(f"out: cannot write to {parent}")
-
-
-def _write(folder: Path, files: Mapping[str, bytes], overwrite: bool) -> list[Path]:
     check_folder(folder, overwrite)  # again: the computation took a while
-    new = [path for path in [*reversed(folder.absolute().parents), folder.absolute()] if not path.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"out: cannot make the folder {folder}: {error.strerror or error}") from None
-    new += [folder / name for name in files if not (folder / name).exists()]
-    try:
-        for name, content in files.items():
-            write_bytes(folder / name, content)
-    except BaseException:
-        _remove(new)
-        raise
+    write_files(folder, files)
     return [folder / name for name in ["report.html", *sorted(name for name in files if name != "report.html")]]
-
-
-def _remove(paths: Sequence[Path]) -> None:
-    """Take away what was made, folders after what is in them: half a report would be taken for a whole one."""
-    for path in reversed(paths):
-        with contextlib.suppress(OSError):
-            path.rmdir() if path.is_dir() else path.unlink()
 
 
 def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed: int) -> dict[str, bytes]:

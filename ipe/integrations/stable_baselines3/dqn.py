@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import jax
 import numpy as np
 import torch as th
+from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.dqn import DQN
 from torch.nn import functional
@@ -84,9 +85,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         _init_setup_model: bool = True,
         **dqn: Any,
     ) -> None:
-        for name in _SCHEDULE:
-            if name in dqn:
-                raise InputError(f"{name}: epsilon-IPE has no schedule of epsilon; leave it out")
+        _refuse_schedule(dqn)
         super().__init__(policy, env, learning_rate, _init_setup_model=False, **dqn)
         self.policy_learning_rate = policy_learning_rate
         self.policy_update = policy_update
@@ -96,6 +95,12 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         self._generator_seed: int | None = None
         if _init_setup_model:
             self._setup_model()
+
+    @classmethod
+    def load(cls, path: Any, env: Any = None, *args: Any, **changes: Any) -> Self:
+        """A model from a file; arguments as for `stable_baselines3.DQN.load`."""
+        _refuse_schedule(changes)
+        return super().load(path, env, *args, **changes)  # type: ignore[no-any-return]
 
     def _setup_model(self) -> None:
         self._check_settings()
@@ -213,7 +218,9 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         """One step of the policy network; the mean absolute delta before it."""
         with th.no_grad():
             if self.delta_q == "online":
+                self.q_net.set_training_mode(False)  # its statistics and dropout are for its own update
                 q_here, q_next = self.q_net(batch.observations), self.q_net(batch.next_observations)
+                self.q_net.set_training_mode(True)
             else:
                 q_here = self.q_net_target(batch.observations)
             q_sa = th.gather(q_here, dim=1, index=batch.actions.long()).squeeze(1)
@@ -260,7 +267,9 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
 
         With `exact_match=False` those of a plain DQN are taken too: the Q-networks are its, the policy network stays.
         """
-        if exact_match and isinstance(load_path_or_dict, dict) and "policy.policy_optimizer" not in load_path_or_dict:
+        if not isinstance(load_path_or_dict, dict):
+            _, load_path_or_dict, _ = load_from_zip_file(load_path_or_dict, device=device, load_data=False)
+        if exact_match and "policy.policy_optimizer" not in load_path_or_dict:
             raise InputError(
                 "these are the parameters of a DQN without a policy network; to start from its values, make a new "
                 "EpsilonIPEDQN and call set_parameters(..., exact_match=False)"
@@ -270,6 +279,12 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         state_dicts, variables = super()._get_torch_save_params()
         return [*state_dicts, "policy.policy_optimizer"], variables
+
+
+def _refuse_schedule(settings: dict[str, Any]) -> None:
+    for name in _SCHEDULE:
+        if name in settings:
+            raise InputError(f"{name}: epsilon-IPE has no schedule of epsilon; leave it out")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -9,9 +9,13 @@ from ipe.figures.report.findings import findings_of
 from ipe.figures.report.series import read_groups
 from ipe.studies.learning.evidence import SEED
 
+FIRST_FRESH = 1_000_000
+"""The first fresh seed: far from those of the runs that choose, so that there can be more of these later."""
+
 
 def confirming_sweep(results: Results, seeds: int) -> Sweep:
-    """The sweep of the best setting of each case and environment, with seeds that the first one did not have.
+    """The sweep of the best setting of each case and environment, with seeds that the first one did not have:
+    1,000,000 and those after it.
 
     Args:
         results: of the sweep, all of it: a setting cannot be chosen before its runs are there.
@@ -28,6 +32,6 @@ def confirming_sweep(results: Results, seeds: int) -> Sweep:
             f"{len(results.missing)} runs are missing, the first seed {seed} of "
             f"{results.sweep.settings[setting].name!r}: the best setting is chosen when all are there"
         )
-    first = max(results.sweep.seeds) + 1
+    first = max(FIRST_FRESH, max(results.sweep.seeds) + 1)
     chosen = [row.series.setting for group in read_groups(results) for row in findings_of(group, seed=SEED).chosen]
     return Sweep(f"{results.sweep.name}, fresh runs", list(range(first, first + seeds)), chosen, one_at_a_time=False)

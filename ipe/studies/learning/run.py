@@ -61,7 +61,12 @@ def chosen_parts(
     only: Sequence[str] | None = None,
 ) -> Parts:
     """The sweeps that a call of `run_learning_study` runs."""
+    for field, number in (("runs", runs), ("frames", frames)):
+        if number is not None and number < 1:
+            raise InputError(f"{field} must be 1 or more, found {number}")
     parts = study.sweeps(runs, frames, full_grid)
+    if only is not None and not only:
+        raise InputError(f"only: it names no part; the parts are {', '.join(parts)}")
     for name in only or ():
         if name not in parts:
             raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(parts)}")
@@ -111,7 +116,11 @@ def run_learning_study(
         if confirm_seeds and name in (CURVES, GRID):
             fresh = confirming_sweep(load_results(folder / name, progress=False), confirm_seeds)
             told = None if callback is None else partial(callback, CONFIRM)
-            notes += run_sweep(fresh, folder / CONFIRM, workers=workers, callback=told).notes
+            confirmed = run_sweep(fresh, folder / CONFIRM, workers=workers, callback=told)
+            notes += confirmed.notes
+            if confirmed.status == "stopped":
+                return StudyResult(folder, "stopped", [], [], notes)
+            status = status if confirmed.status == "done" else confirmed.status
     claims, reports = report_study(study, folder)
     return StudyResult(folder, status, claims, reports, notes)
 

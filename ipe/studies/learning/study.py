@@ -47,7 +47,8 @@ class LearningStudy:
 
     def sweeps(self, runs: int | None = None, frames: int | None = None, full_grid: bool = False) -> Parts:
         """What is run: the paper's numbers of runs and frames, or others; instead of the bold settings, all."""
-        count, length = runs or self.runs, frames or self.frames
+        count = self.runs if runs is None else runs
+        length = self.frames if frames is None else frames
         parts = dict(self.parts(count, length))
         if full_grid:
             del parts[CURVES]
