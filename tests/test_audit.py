@@ -257,6 +257,8 @@ def test_transitions_go_to_a_file_and_come_back(tmp_path: Path) -> None:
         ({"action": [0, 1, 0, 2]}, r"action\[3\] = 2, but q has the actions 0 to 1"),
         ({"action": [0, 1, 0, -1]}, r"action\[3\] = -1 is negative"),
         ({"action": [0.5, 1, 0, 1]}, "action must be whole numbers"),
+        ({"action": np.array([0, 1, 0, 2**63], np.uint64)}, r"action\[3\] = 9223372036854775808 is too large"),
+        ({"next_state": np.array([0, 2**64 - 1, 1, 0], np.uint64)}, r"next_state\[1\] = 18446744073709551615 is too"),
         ({"action": []}, "there are no transitions"),
         ({"state": [0, 0, 1, 7]}, r"state\[3\] = 7, but q has the states 0 to 1"),
         ({"next_state": [0, 1, 9, 0]}, r"next_state\[2\] = 9, but q has the states 0 to 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -58,7 +59,8 @@ def test_no_policy_is_below_the_floor(seed: int, n_actions: int, gamma: float) -
     assert result.achievable is (False if floor.max() > 1e-5 * max(1.0, np.abs(q_sa).max()) else None)
     assert result.training is None
     assert result.estimation is None
-    assert abs(result.worst[0].delta) == pytest.approx(floor.max())
+    listed = [abs(own.delta) for own in result.worst]
+    assert listed == pytest.approx(np.sort(floor[floor > 1e-5 * max(1.0, np.abs(q_sa).max())])[::-1][:10])
 
 
 def test_for_deterministic_transitions_the_floor_is_below_what_no_policy_removes() -> None:
@@ -121,13 +123,42 @@ def test_whole_blocks_are_held_out() -> None:
     assert split(2, Fit()).sum() == 1
 
 
-@pytest.mark.parametrize("shape", [(6, 5), (6, 5, 2), (50, 60, 3), (2, 2, 2)])
+@pytest.mark.parametrize(
+    "shape", [(6, 5), (6, 5, 2), (50, 60, 3), (2, 2, 2), (96, 8), (8, 96, 3), (4, 84, 84), (2, 84)]
+)
 def test_images_are_taken_whatever_their_size(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     arrays = batch(40, 2, rng, shape)
     q, q_next = rng.standard_normal((2, 40, 2))
     result = sampled(arrays, q=q, q_next=q_next, gamma=0.9, fit=Fit(updates=3, width=8))
     assert result.exploration.epsilon.shape == ((~arrays["terminated"]).sum(),)
+
+
+def test_images_with_the_channels_first_are_those_with_the_channels_last() -> None:
+    rng = np.random.default_rng(0)
+    first = batch(40, 2, rng, (3, 30, 50))
+    last = {name: np.moveaxis(x, 1, -1) if x.ndim == 4 else x for name, x in first.items()}
+    rows = dict(zip(("q", "q_next"), rng.standard_normal((2, 40, 2)), strict=True))
+    own, same = (sampled(x, gamma=0.9, fit=Fit(updates=3, width=8), **rows) for x in (first, last))
+    assert np.array_equal(own.followed, same.followed)
+
+
+def test_only_what_is_beyond_its_interval_is_listed_as_such() -> None:
+    arrays = {"action": [0, 0, 0], "reward": [0.0, 0.0, 0.0], "terminated": [False] * 3}
+    rest: dict[str, Any] = {"q_next": np.array([[0.0, 2.0]] * 3), "gamma": 0.5, "policy_next": np.full((3, 2), 0.5)}
+    one = sampled(arrays, q=np.array([[0.5, 0.0], [1.5, 0.0], [1.0 + 1e-7, 0.0]]), **rest)
+    assert [own.index for own in one.worst] == [1]
+    assert one.worst[0].delta == pytest.approx(-0.5)
+    assert "furthest from every policy" in str(one)
+    none = sampled(arrays, q=np.full((3, 2), 0.5), **rest)
+    assert none.worst == ()
+    assert "furthest" not in str(none)
+    assert str(none).endswith("No transition is beyond every policy: there is none to list.")
+    assert audit_contents(none)["worst"] == []
+    for result, words in ((none, ["none"]), (dataclasses.replace(one, worst=()), ["not listed"]), (one, [])):
+        panel = draw_audit(result).axes[2]
+        assert [own.get_text() for own in panel.texts] == words
+        assert panel.axison is bool(result.worst)
 
 
 def test_it_prints_draws_and_turns_into_plain_data() -> None:

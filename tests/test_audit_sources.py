@@ -25,8 +25,9 @@ from ipe.audit import (
 from ipe.audit.runs import collect_run
 from ipe.deep import paper_settings
 from ipe.deep.environments import make_environment
+from ipe.deep.loop import architecture
 from ipe.deep.networks import forward, initial_parameters
-from ipe.deep.playing import architecture, read_trained
+from ipe.deep.playing import read_trained
 from ipe.deep.runs import create_run
 from ipe.entropy import softmax
 from ipe.errors import InputError
@@ -100,6 +101,8 @@ def test_a_run_with_numbered_states_is_audited_as_a_table(tmp_path: Path) -> Non
     again = audit_run(folder, transitions=make_transitions(batch))
     assert isinstance(again, TableAudit)
     assert len(again.model.count) == 1
+    with pytest.raises(InputError, match="refit is not for numbered states: there Q is a table"):
+        audit_run(folder, transitions=make_transitions(batch), refit=True)
     with pytest.raises(InputError, match=r"next_state\[1\] = 16, but the run's environment has 16 states"):
         audit_run(folder, transitions=make_transitions({**batch, "next_state": [4, 16]}))
 
@@ -111,7 +114,7 @@ def test_runs_that_cannot_be_audited_are_refused(tmp_path: Path) -> None:
     for options, sentence in (
         ({"seed": 4}, "the run has no seed 4; it has 3, 5"),
         ({"frames": 0}, "frames must be a whole number of 1 or more"),
-        ({"draws": -1}, "seed must be a whole number"),
+        ({"draws": -1}, "draws must be a whole number"),
         ({"transitions": make_transitions(vectors | rest)}, r"observation has the shape \(3,\) .* take \(4,\)"),
         ({"transitions": make_transitions(rest)}, "observation is missing"),
     ):

@@ -56,7 +56,7 @@ def audit(
         deterministic: whether a pair (s, a) always has the same reward and successor. None: with states, as the batch
             shows; else not known.
         fit: how a policy is fitted.
-        worst: how many of the worst states, or transitions, to list.
+        worst: how many of the worst states to list, or of the transitions that no policy explains.
         tolerance: values count as achievable up to this residual, relative to the largest absolute value (at least 1).
             Default: 1e-9 for a table, 1e-5 per transition (networks compute in single precision).
 

@@ -119,6 +119,11 @@ def _worst_states(ax: Any, audit: TableAudit) -> None:
 
 
 def _worst_transitions(ax: Any, audit: SampleAudit) -> None:
+    ax.set_title("Transitions that no policy explains")
+    if not audit.worst:
+        ax.set_axis_off()
+        ax.text(0.5, 0.5, "none" if audit.outside == 0.0 else "not listed", ha="center", transform=ax.transAxes)
+        return
     at = np.arange(len(audit.worst))
     for i, own in enumerate(audit.worst):
         ax.plot([own.least, own.most], [i, i], color="#9a9a9a", linewidth=4, solid_capstyle="butt")
@@ -127,9 +132,7 @@ def _worst_transitions(ax: Any, audit: SampleAudit) -> None:
     ax.set_yticks(at, [str(own.index) for own in audit.worst])
     ax.invert_yaxis()
     ax.set_xlabel("grey: what some policy can explain")
-    ax.set_title("Transitions that no policy explains")
-    if audit.worst:
-        ax.legend(loc="best", fontsize="x-small")
+    ax.legend(loc="best", fontsize="x-small")
 
 
 def _epsilons(ax: Any, audit: Audit) -> None:

@@ -27,7 +27,7 @@ from ipe.updates import paper_gradient
 BLOCKS = 20
 """Contiguous parts that are fitted to or held out as a whole: neighbours in time are too much alike to split."""
 LARGEST_IMAGE = 24
-"""Pixels to a side: larger images are averaged over squares first."""
+"""Pixels to a side: a longer one is averaged over neighbours first."""
 _BATCH = 256
 _CHUNK = 1024
 
@@ -80,7 +80,8 @@ def fit_policy(
     """The fitted policy at every s', shape (n, A): probabilities.
 
     Args:
-        transitions: the batch; `next_observation` is what the network sees.
+        transitions: the batch; `next_observation` is what the network sees. Images are (n, height, width, channels) or
+            (n, height, width); with the first side the smallest, (n, channels, height, width).
         q_sa: Q(s, a), shape (n,).
         q_next: Q(s', .), shape (n, A).
         gamma: the discount.
@@ -149,16 +150,28 @@ def _descend(net: Architecture, parameters: Any, data: list[Any], rows: Any, gam
 
 
 def _network_inputs(observation: NDArray[Any], fitted: Mask) -> NDArray[np.float32]:
-    """Vectors with mean 0 and variance 1 per entry; images with the same for all pixels, small enough."""
+    """Vectors with mean 0 and variance 1 per entry; images with the same for all pixels, small enough.
+
+    An image with a side below 3 has no place for the network's convolution, and is taken as a vector.
+    """
     x = observation.astype(np.float32)
     if x.ndim == 3:
         x = x[..., None]
+    if x.ndim == 4 and x.shape[1] < min(x.shape[2:]):
+        x = np.moveaxis(x, 1, -1)
     if x.ndim == 4 and min(x.shape[1:3]) >= 3:
-        size = -(-max(x.shape[1:3]) // LARGEST_IMAGE)
-        height, width = (n // size for n in x.shape[1:3])
-        x = x[:, : height * size, : width * size].reshape(len(x), height, size, width, size, -1).mean(axis=(2, 4))
+        x = _shrunk(x)
         mean, spread = x[fitted].mean(), x[fitted].std()
     else:
         x = x.reshape(len(x), -1)
         mean, spread = x[fitted].mean(axis=0), x[fitted].std(axis=0)
     return np.asarray((x - mean) / np.where(spread > 1e-6, spread, 1.0), dtype=np.float32)
+
+
+def _shrunk(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Images (n, height, width, channels) with at most `LARGEST_IMAGE` pixels to a side, each side by itself."""
+    n, height, width, channels = images.shape
+    tall, wide = (-(-side // LARGEST_IMAGE) for side in (height, width))
+    rows, columns = height // tall, width // wide
+    whole = images[:, : rows * tall, : columns * wide]
+    return np.asarray(whole.reshape(n, rows, tall, columns, wide, channels).mean(axis=(2, 4)))

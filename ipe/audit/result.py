@@ -166,6 +166,7 @@ class SampleAudit:
     """False if Q is the value of no policy for certain; never True: other transitions may tell."""
     exploration: Exploration
     worst: tuple[WorstTransition, ...]
+    """The transitions furthest from their intervals, the furthest first; none that is not beyond its own."""
     promised: Array = field(repr=False)
     """Q(s, a) of each transition."""
     followed: Array = field(repr=False)

@@ -15,8 +15,9 @@ from ipe.audit.fitting import Fit, logits
 from ipe.audit.result import Audit, SampleAudit
 from ipe.audit.transitions import Transitions
 from ipe.deep.environments import EnvironmentFailure, make_environment
-from ipe.deep.evaluation import check_seed, choose_seeds
-from ipe.deep.playing import Trained, agent, architecture, evaluation_seed, read_trained
+from ipe.deep.evaluation import choose_seeds
+from ipe.deep.loop import architecture
+from ipe.deep.playing import Trained, agent, evaluation_seed, read_trained
 from ipe.entropy import softmax
 from ipe.errors import InputError
 
@@ -49,7 +50,7 @@ def audit_run(
         frames: how many to collect.
         draws: the seed of the episodes.
         fit: how a policy is fitted.
-        refit: fit a policy even if the run has a policy network.
+        refit: fit a policy even if the run has a policy network; refused for a table.
         deterministic, worst, tolerance: as for `ipe.audit.audit`.
 
     Raises:
@@ -63,6 +64,7 @@ def audit_run(
     gamma = trained.run.settings.gamma
     options: dict[str, Any] = {"deterministic": deterministic, "worst": worst, "tolerance": tolerance}
     if (states := numbered(batch, trained)) is not None:
+        refuse_refit(refit)
         eye = np.eye(trained.spec.observation_shape[0], dtype=np.float32)
         return audit(states, q=q(eye), gamma=gamma, policy=None if pi is None else _rows(pi(eye)), **options)
     here, there = np.asarray(batch.observation), np.asarray(batch.next_observation)
@@ -83,7 +85,7 @@ def collect_run(trained: Trained, seed: int, frames: int = FRAMES, draws: int = 
         draws: the seed of the episodes and of the behaviour.
     """
     check_frames(frames)
-    check_seed(draws)
+    check_draws(draws)
     environment = make_environment(trained.environment, evaluation_seed(draws, seed))
     act = agent(trained, seed, draws, behaviour=True)
     rows: list[tuple[Any, int, float, Any, bool]] = []
@@ -113,6 +115,21 @@ def check_frames(frames: int) -> None:
     """That a number of frames to collect is one."""
     if isinstance(frames, bool) or not isinstance(frames, int) or frames < 1:
         raise InputError(f"frames must be a whole number of 1 or more, found {frames!r}")
+
+
+def check_draws(draws: int) -> None:
+    """That a seed of the episodes to collect is one."""
+    if isinstance(draws, bool) or not isinstance(draws, int) or not 0 <= draws < 2**63:
+        raise InputError(f"draws must be a whole number between 0 and 2^63 - 1, found {draws!r}")
+
+
+def refuse_refit(refit: bool) -> None:
+    """That nobody asks for a fitted policy where Q is a table."""
+    if refit:
+        raise InputError(
+            "refit is not for numbered states: there Q is a table, whose evaluation policy is solved for and not "
+            "fitted; leave it out"
+        )
 
 
 def numbered(batch: Transitions, trained: Trained) -> Transitions | None:

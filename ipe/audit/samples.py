@@ -91,7 +91,7 @@ def audit_samples(
         source: where it comes from.
         fitted: the transitions that it was fitted to, if it was; the others are held out.
         deterministic: whether transitions are known to be deterministic.
-        worst: how many of the worst transitions to list.
+        worst: how many of the transitions beyond their intervals to list, the furthest first.
         tolerance: the distance to an interval that counts, relative to the largest absolute value (at least 1).
     """
     reward, live = transitions.reward, ~transitions.terminated
@@ -135,7 +135,7 @@ def audit_samples(
                 delta=float(distance[i]),
                 terminated=bool(transitions.terminated[i]),
             )
-            for i in np.argsort(-np.abs(distance), kind="stable")[:worst]
+            for i in np.argsort(-np.abs(distance), kind="stable")[: min(worst, int(outside.sum()))]
         ),
         promised=q_sa,
         followed=followed,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,11 @@ from numpy.typing import NDArray
 from ipe.audit.auditing import audit
 from ipe.audit.fitting import Fit
 from ipe.audit.result import Audit, SampleAudit
-from ipe.audit.runs import FRAMES, check_frames, stacked
+from ipe.audit.runs import FRAMES, check_draws, check_frames, refuse_refit, stacked
+from ipe.audit.sb3_inputs import channels_last, normalised, seen
 from ipe.audit.transitions import Transitions
 from ipe.behaviours import epsilon_greedy, sample
+from ipe.deep.environments.failure import EnvironmentFailure, one_line
 from ipe.entropy import softmax
 from ipe.errors import InputError
 
@@ -42,16 +47,20 @@ def audit_sb3(
     The evaluation policy is the policy network of an `EpsilonIPEDQN`; for a plain DQN it is fitted. Where the
     observation space is `Discrete` the Q-network is a table, and audited as one.
 
+    If the model has a `VecNormalize`, observations and rewards are normalised as in training, by its statistics, which
+    stay as they are; Q is in units of normalised rewards. A saved model has none, whatever it was trained under: load
+    the statistics too, and pass the model (`DQN.load(path, env=VecNormalize.load(statistics, venv))`).
+
     Args:
         model: a DQN, or the path of one that was saved. Loading unpickles, as Stable-Baselines3 does: load only
             what you trust.
         env: where transitions are collected: an id or a Gymnasium environment, wrapped as in training (without
             Stable-Baselines3's own vectorised wrappers).
-        transitions: the batch, instead.
+        transitions: the batch, instead, as such an environment gives it: not normalised.
         frames: how many to collect, by the model's own exploration as it was saved.
         draws: the seed of the episodes and of exploration.
         fit: how a policy is fitted.
-        refit: fit a policy even if the model has a policy network.
+        refit: fit a policy even if the model has a policy network; refused for a table.
         deterministic, worst, tolerance: as for `ipe.audit.audit`.
 
     Raises:
@@ -61,7 +70,10 @@ def audit_sb3(
     if (env is None) == (transitions is None):
         raise InputError("give either env, to collect transitions in, or transitions")
     own = load_dqn(model) if isinstance(model, (str, os.PathLike)) else _checked(model)
+    if hasattr(own.observation_space, "n") and not own.observation_space.shape:
+        refuse_refit(refit)
     batch = collect_sb3(own, env, frames, draws) if transitions is None else _fitting(own, transitions)
+    batch = normalised(own, batch)
     options: dict[str, Any] = {"deterministic": deterministic, "worst": worst, "tolerance": tolerance}
     gamma = float(own.gamma)
     q, pi = _networks(own)
@@ -70,7 +82,8 @@ def audit_sb3(
         return audit(batch, q=q(states), gamma=gamma, policy=None if pi is None else pi(states), **options)
     here, there = np.asarray(batch.observation), np.asarray(batch.next_observation)
     policy = None if pi is None or refit else pi(there)
-    result = audit(batch, q=q(here), q_next=q(there), gamma=gamma, policy_next=policy, fit=fit, **options)
+    rows: dict[str, Any] = {"q": q(here), "q_next": q(there), "policy_next": policy}
+    result = audit(channels_last(own, batch), gamma=gamma, fit=fit, **rows, **options)
     if policy is None or not isinstance(result, SampleAudit):
         return result
     return dataclasses.replace(result, source="network")
@@ -115,20 +128,32 @@ def collect_sb3(model: Any, env: Any, frames: int = FRAMES, draws: int = 0) -> T
         env: an id, or a Gymnasium environment, which stays open.
         frames: how many.
         draws: the seed of the episodes and of exploration.
+
+    Returns:
+        What the environment gave: not normalised, even if the model has a `VecNormalize`.
+
+    Raises:
+        InputError: env is none, does not fit the model, or failed.
     """
     check_frames(frames)
-    made = _make(env) if isinstance(env, str) else env
+    check_draws(draws)
+    made = _make(env)
     start = int(getattr(model.observation_space, "start", 0))
     try:
         _check_spaces(model, made)
         generator = np.random.default_rng(draws)
         rows: list[tuple[Any, int, float, Any, bool]] = []
-        observation = made.reset(seed=draws)[0]
+        with _failures(made, 0):
+            observation = _observed(made, made.reset(seed=draws)[0])
         while len(rows) < frames:
             action = int(sample(generator, _behaviour(model, observation))[0])
-            following, reward, terminated, truncated, _ = made.step(action)
-            rows.append((np.array(observation), action, float(reward), np.array(following), bool(terminated)))
-            observation = made.reset()[0] if terminated or truncated else following
+            with _failures(made, len(rows)):
+                given, reward, terminated, truncated, _ = made.step(action)
+                following, reward = _observed(made, given), float(reward)
+                if not math.isfinite(reward):
+                    raise EnvironmentFailure(f"the reward is {reward:g}, expected a finite number")
+                rows.append((observation, action, reward, following, bool(terminated)))
+                observation = _observed(made, made.reset()[0]) if terminated or truncated else following
     finally:
         if isinstance(env, str):
             made.close()
@@ -139,13 +164,33 @@ def collect_sb3(model: Any, env: Any, frames: int = FRAMES, draws: int = 0) -> T
     return dataclasses.replace(batch, observation=here, next_observation=there)
 
 
-def _behaviour(model: Any, observation: Any) -> NDArray[Any]:
+@contextmanager
+def _failures(env: Any, frame: int) -> Iterator[None]:
+    """Whatever an environment raises, as a sentence."""
+    try:
+        yield
+    except Exception as error:
+        own = env.unwrapped
+        name = type(own).__name__ if own.spec is None else own.spec.id
+        raise InputError(f"env: {name} failed at frame {frame}: {one_line(error)}") from None
+
+
+def _observed(env: Any, observation: Any) -> NDArray[Any]:
+    """A copy: an environment may write the next observation into the same array."""
+    array = np.array(observation)
+    if array.shape != env.observation_space.shape:
+        raise EnvironmentFailure(f"the observation has the shape {array.shape}, expected {env.observation_space.shape}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise EnvironmentFailure("the observation is not finite")
+    return array
+
+
+def _behaviour(model: Any, observation: NDArray[Any]) -> NDArray[Any]:
     """Probabilities of the actions, shape (1, A): without the global generators that `predict` draws from."""
+    here = seen(model, observation[None])
     if hasattr(model, "behaviour"):
-        return np.asarray(model.behaviour(observation).pi)
-    return np.asarray(
-        epsilon_greedy(_outputs(model, model.q_net, np.asarray(observation)[None]), model.exploration_rate)
-    )
+        return np.asarray(model.behaviour(here).pi)
+    return np.asarray(epsilon_greedy(_outputs(model, model.q_net, here), model.exploration_rate))
 
 
 def _networks(model: Any) -> tuple[Any, Any]:
@@ -216,9 +261,15 @@ def _fitting(model: Any, batch: Transitions) -> Transitions:
     return batch
 
 
-def _make(env: str) -> Any:
+def _make(env: Any) -> Any:
     import gymnasium
 
+    if isinstance(env, gymnasium.Env):
+        return env
+    if not isinstance(env, str):
+        raise InputError(
+            f"env must be an id or a Gymnasium environment, one and not vectorised; found a {type(env).__name__}"
+        )
     try:
         return gymnasium.make(env, disable_env_checker=True)
     except Exception as error:  # whatever Gymnasium and the environment's own constructor raise

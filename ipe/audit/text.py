@@ -86,6 +86,8 @@ def sample_text(audit: SampleAudit) -> str:
         ]
         lines += ["  and r + gamma max Q(s',.), most (delta below 0: Q promises more than any action gives)"]
         lines += _aligned(rows)
+    elif audit.outside == 0.0:
+        lines += ["", "  No transition is beyond every policy: there is none to list."]
     return "\n".join(lines)
 
 

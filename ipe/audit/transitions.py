@@ -149,6 +149,9 @@ def _whole(name: str, given: Any) -> Indices:
     wrong = array < 0
     if wrong.any():
         raise InputError(f"{name}[{int(np.argmax(wrong))}] = {array[wrong][0]} is negative")
+    wrong = array > np.iinfo(np.intp).max
+    if wrong.any():
+        raise InputError(f"{name}[{int(np.argmax(wrong))}] = {array[wrong][0]} is too large to be counted from 0")
     return array.astype(np.intp)
 
 

@@ -47,7 +47,8 @@ class Arguments:
     gamma: Annotated[Number, arg(help_behavior_hint="(default: SOURCE's)")] = None
     """The discount."""
     env: Annotated[Text, arg(metavar="ID", help_behavior_hint="")] = None
-    """Where a model.zip collects transitions."""
+    """Where a model.zip collects transitions. One that was trained under VecNormalize is audited from Python
+    (docs/audit.md): its statistics are not in the file."""
     seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: the first)")] = None
     """Which trained seed of a run."""
     frames: Annotated[WholeNumber, arg(help_behavior_hint="(default: 5000; of --minari, all)")] = None
@@ -58,9 +59,10 @@ class Arguments:
     """Whether a state and an action always have the same reward and successor. By default, for numbered states, as the
     batch shows; else it is not known."""
     refit: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Fit an evaluation policy to part of the batch, even if there is a policy network."""
+    """Fit an evaluation policy to part of the batch, even if there is a policy network. Not for numbered states, where
+    it is solved for."""
     worst: Annotated[WholeNumber, arg(help_behavior_hint="(default: 10)")] = None
-    """How many of the worst states, or transitions, to list."""
+    """How many of the worst states to list, or of the transitions that no policy explains."""
     tolerance: Annotated[Number, arg(help_behavior_hint="(default: 1e-9; without numbered states 1e-5)")] = None
     """The residual, relative to the values, that counts as none."""
     json: Annotated[Flag, arg(help_behavior_hint="")] = False
@@ -120,6 +122,8 @@ def _check(arguments: Arguments) -> None:
                 raise InputError("a saved model needs --env, --transitions or --minari, and one of them only")
         else:
             _refuse(arguments, ("env",), "goes with a model.zip; a run knows its environment")
+    if arguments.draws is not None and arguments.draws < 0:
+        raise InputError(f"--draws must be a whole number of 0 or more, found {arguments.draws}")
     if arguments.transitions is not None:
         _refuse(arguments, ("frames",), "is of transitions that are collected, or of --minari")
     for option, path in (("--out", arguments.out), ("--figure", arguments.figure)):
