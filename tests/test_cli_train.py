@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import pty
 import re
@@ -25,9 +24,9 @@ from gymnasium import spaces
 from pydantic import BaseModel
 
 from ipe.cli import main
-from ipe.cli.evaluate import read_seeds
 from ipe.cli.interrupt import hearing_signals
 from ipe.cli.parsing import option_names, parse
+from ipe.cli.seeds import seeds_option, trained_seeds
 from ipe.cli.settings_options import changes, options_of, paths
 from ipe.cli.train import Arguments
 from ipe.cli.training_progress import batch_line, seconds_left, table_lines
@@ -36,6 +35,7 @@ from ipe.cli.training_settings import settings_from
 from ipe.deep import Progress, SeedProgress, TrainingSettings, paper_settings
 from ipe.deep.environments import episode_seed
 from ipe.deep.records import read_episodes, read_run
+from ipe.errors import InputError
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -554,6 +554,9 @@ def test_watch_an_environment_that_cannot_be_drawn(run: Run, tmp_path: Path) -> 
     assert not (tmp_path / "a.gif").exists()
 
 
-def test_read_seeds() -> None:
-    assert read_seeds("0, 3") == [0, 3]
-    assert math.isfinite(len(read_seeds("7")))
+@pytest.mark.parametrize("text", ["x", "9" * 20, "1," + "9" * 5000])
+def test_seeds_that_are_none(text: str) -> None:
+    for read in (seeds_option, trained_seeds):
+        with pytest.raises(InputError, match="--seeds must be") as caught:
+            read(text)
+        assert len(str(caught.value)) < 200

@@ -16,8 +16,9 @@ from safetensors.numpy import load_file, save_file
 from ipe.behaviours import boltzmann, epsilon_greedy, epsilon_ipe, greedy, ipe
 from ipe.deep import TrainingSettings, evaluate, paper_settings, playing, train, watch, watching
 from ipe.deep.environments import episode_seed, make_environment
+from ipe.deep.loop import architecture
 from ipe.deep.networks import initial_parameters
-from ipe.deep.playing import Moment, agent, architecture, evaluation_seed, last_epsilon, read_trained
+from ipe.deep.playing import Moment, agent, evaluation_seed, read_trained
 from ipe.deep.records import read_run, write_run
 from ipe.deep.runs import create_run
 from ipe.deep.tensors import hash_file
@@ -34,12 +35,14 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     """A run with the networks that training begins with, made once for each setting: nothing is compiled for it."""
     made: dict[str, Path] = {}
 
-    def run(env_id: str, behaviour: Any = "epsilon-ipe", *, seeds: int = 2, **changes: Any) -> Path:
+    def made_run(env_id: str, behaviour: Any = "epsilon-ipe", *, seeds: int = 2, **changes: Any) -> Path:
         key = repr((env_id, behaviour, seeds, changes))
         if key not in made:
             made[key] = tmp_path_factory.mktemp("runs") / "run"
             settings = paper_settings(env_id, behaviour, **{"frames": 60, **SMALL, **changes})
-            create_run(made[key], settings, [list(range(seeds))])
+            run = create_run(made[key], settings, [list(range(seeds))])
+            ends = [own | {"status": "done", "frame": settings.frames} for own in run.content["outcomes"]]
+            write_run(made[key], run.content | {"outcomes": ends})
             environment = make_environment(settings.environment, 0)
             environment.close()
             generators = [np.random.default_rng(seed) for seed in range(seeds)]
@@ -51,7 +54,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
             save_file(networks, made[key] / "networks.safetensors")
         return made[key]
 
-    return run
+    return made_run
 
 
 def copied(folder: Path, to: Path) -> Path:
@@ -148,14 +151,25 @@ def test_behaviours_act_with_their_probabilities(make: Make, behaviour: str) -> 
             assert np.isnan(choices[0].epsilon)
 
 
-def test_last_epsilon() -> None:
-    own = {"final": 0.2, "steps": 100}
-    assert last_epsilon(paper_settings("X", "epsilon-greedy", frames=50, epsilon=own)) == pytest.approx(0.6)
-    assert last_epsilon(paper_settings("X", "epsilon-greedy", frames=500, epsilon=own)) == 0.2
-    late = paper_settings("X", "epsilon-greedy", frames=50, warm_up=60, epsilon=own)
-    assert last_epsilon(late) == 1.0
-    kind = {**own, "kind": "exponential", "final": 0.01}
-    assert last_epsilon(paper_settings("X", "epsilon-greedy", frames=50, epsilon=kind)) == pytest.approx(0.1)
+@pytest.mark.parametrize(
+    ("frame", "own", "warm_up", "epsilon"),
+    [
+        (50, {"final": 0.2}, 0, 0.6),
+        (500, {"final": 0.2}, 0, 0.2),
+        (50, {"final": 0.2}, 60, 1.0),
+        (50, {"final": 0.01, "kind": "exponential"}, 0, 0.1),
+    ],
+)
+def test_the_epsilon_is_that_of_the_frame_that_a_seed_has_come_to(
+    make: Make, tmp_path: Path, frame: int, own: dict[str, Any], warm_up: int, epsilon: float
+) -> None:
+    folder = copied(make("CartPole-v1", "epsilon-greedy"), tmp_path / "run")
+    run = read_run(folder)
+    run["settings"] |= {"frames": 10_000, "warm_up": warm_up}
+    run["settings"]["epsilon"] |= {"steps": 100, **own}
+    run["outcomes"][0] |= {"status": "running", "frame": frame}
+    write_run(folder, run)
+    assert read_trained(folder).epsilon(run["seeds"][0]) == pytest.approx(epsilon)
 
 
 def test_policies_in_words(make: Make) -> None:
@@ -340,6 +354,12 @@ def test_a_gif_of_an_episode(make: Make, tmp_path: Path) -> None:
     assert (pictures[0][0][:240] == first).all()
     assert (pictures[0][0][240:] < 100).any()  # the caption
     assert sorted(path.name for path in tmp_path.iterdir()) == ["catch.gif"]
+
+
+def test_the_episodes_of_a_film_are_those_of_an_evaluation(make: Make, tmp_path: Path) -> None:
+    folder = make("CartPole-v1", "epsilon-greedy", seeds=1, epsilon={"final": 0.5, "steps": 1})
+    recording = watch(folder, tmp_path / "cart.gif", episodes=4, behaviour=True)
+    assert recording.returns == evaluate(folder, episodes=4, behaviour=True).seeds[0].returns.tolist()
 
 
 def test_long_episodes_are_thinned_out(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

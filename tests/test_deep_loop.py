@@ -108,6 +108,17 @@ def test_a_seed_does_not_depend_on_its_batch_at_any_width(behaviour: str, width:
             assert result(loop, place) == result(whole, i), (batch, i)
 
 
+def test_a_clipped_seed_does_not_depend_on_its_batch() -> None:
+    """The norm of a gradient is a sum of as many numbers as there are parameters."""
+    optimiser = {"kind": "adam", "clip": 0.1}
+    settings = small(DRIFT, width=128, batch=32, optimiser=optimiser, huber=1.0)
+    expected = run([settings] * 5, range(5), 40)
+    for batch in ([0], [4, 0], [3, 1, 2]):
+        loop = run([settings] * len(batch), batch, 40)
+        for place, i in enumerate(batch):
+            assert result(loop, place) == result(expected, i), (batch, i)
+
+
 def test_settings_with_different_warm_ups_share_a_batch() -> None:
     settings = [small(DRIFT, warm_up=30, update_every=2), small(DRIFT, warm_up=7, update_every=3)]
     together = run(settings, [0, 1], 120)

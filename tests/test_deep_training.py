@@ -15,16 +15,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from safetensors.numpy import load_file
 
 pytest.importorskip("gymnasium")
 
-from ipe.deep import TrainingResult, TrainingSettings, resume, train
+from ipe.deep import TrainingResult, TrainingSettings, evaluate, resume, train
 from ipe.deep.checkpoints import load_checkpoint
 from ipe.deep.environments import episode_seed
 from ipe.deep.records import read_episodes, read_progress, read_run
-from ipe.deep.runs import open_run, split_seeds
+from ipe.deep.runs import most_seeds, open_run, split_seeds
 from ipe.errors import InputError
 from tests.deep_helpers import DRIFT, small
 from tests.environment_helpers import OWN
@@ -110,6 +112,25 @@ def test_a_failed_seed_is_told_and_the_others_are_done(tmp_path: Path) -> None:
     assert out.status == "done"
     assert [own.status for own in out.outcomes] == ["done", "failed"]
     assert "the wheel came off" in read_run(tmp_path / "run")["outcomes"][1]["reason"]
+    for array in load_file(tmp_path / "run" / "networks.safetensors").values():  # what else a lane has done is chance
+        assert np.isfinite(array[0]).all()
+        assert np.isnan(array[1]).all()
+
+
+def test_seeds_that_have_begun_can_be_used_when_others_have_not(tmp_path: Path) -> None:
+    settings = small(DRIFT, frames=1200)
+    out = train(settings, seeds=6, batch_seeds=2, processes=0, out=tmp_path / "run", callback=lambda own: own.frame > 0)
+    assert out.status == "stopped"
+    run = read_run(tmp_path / "run")
+    assert run["networks_seeds"] == [0, 1]
+    assert [own["frame"] > 0 for own in run["outcomes"]] == [True, True, False, False, False, False]
+    found = evaluate(tmp_path / "run", episodes=2)
+    assert [own.seed for own in found.seeds] == [0, 1]
+    assert found.left_out[5] == "was not begun when training was stopped"
+    resume(tmp_path / "run", processes=0)
+    train(settings, seeds=6, batch_seeds=2, processes=0, out=tmp_path / "straight")
+    assert outcome_of(tmp_path / "run")["networks"] == outcome_of(tmp_path / "straight")["networks"]
+    assert read_run(tmp_path / "run")["networks_seeds"] == list(range(6))
 
 
 def test_a_callback_that_returns_true_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +188,8 @@ def test_a_run_with_more_frames_is_a_longer_run(tmp_path: Path, first: int) -> N
     assert found["networks"] == expected["networks"]
     with pytest.raises(InputError, match="frames: the run has 2500, and can be given more, not fewer"):
         resume(tmp_path / "run", processes=0, frames=2000)
+    with pytest.raises(InputError, match=r"^frames: .* found 10000000000"):
+        resume(tmp_path / "run", processes=0, frames=10**10)
     assert open_run(tmp_path / "run").settings.frames == 2500
 
 
@@ -211,6 +234,21 @@ def test_a_refusal_writes_nothing(name: str, processes: int, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("processes", [0, 2])
+def test_what_this_machine_does_not_have_is_refused_before_anything_is_written(
+    processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("IPE_PRODUCTS", "foo")
+        with pytest.raises(InputError, match="IPE_PRODUCTS: must be native or xla, found 'foo'"):
+            train(small(DRIFT), out=tmp_path / "run", processes=processes)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "tensorboardX.record_writer", None)
+        with pytest.raises(InputError, match="TensorBoard files need tensorboardX"):
+            train(small(DRIFT), out=tmp_path / "run", processes=processes, tensorboard=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_in_use_and_a_folder_that_is_no_run_are_refused(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
@@ -239,6 +277,13 @@ def test_seeds_are_split_over_processes() -> None:
     assert split_seeds([5], 8, 2) == [[5]]
     assert split_seeds(range(3), 1, 2) == [[0], [1], [2]]
     assert split_seeds(range(4), 8, 2) == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("batch", "actions", "seeds"), [(32, 4, 16), (128, 4, 7), (256, 3, 5), (512, 4, 1), (1024, 3, 1)]
+)
+def test_as_many_seeds_at_once_as_give_the_same_bytes(batch: int, actions: int, seeds: int) -> None:
+    assert most_seeds(small(DRIFT, batch=batch), False, actions) == seeds
 
 
 # ---- processes, and their ends

@@ -11,8 +11,8 @@ from tyro.conf import Positional, arg
 
 from ipe.cli.outputs import json_text
 from ipe.cli.parsing import Flag, Text, WholeNumber
+from ipe.cli.seeds import trained_seeds
 from ipe.cli.tables import columns, number
-from ipe.errors import InputError
 
 if TYPE_CHECKING:
     from ipe.deep import Evaluation
@@ -48,7 +48,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> None:
     """Evaluate and print."""
-    seeds = None if arguments.seeds is None else read_seeds(arguments.seeds)
+    seeds = None if arguments.seeds is None else trained_seeds(arguments.seeds)
     from ipe.deep import evaluate
 
     live = sys.stderr is not None and sys.stderr.isatty()
@@ -71,14 +71,6 @@ def run(arguments: Arguments) -> None:
         if live:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
     print(json_text(contents(result)) if arguments.json else "\n".join(_lines(result)))
-
-
-def read_seeds(text: str) -> list[int]:
-    """Trained seeds, with commas between them."""
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise InputError(f"--seeds must be trained seeds with commas between them, as in 0,3; found {text!r}")
-    return [int(word) for word in words]
 
 
 def contents(result: Evaluation) -> dict[str, Any]:

@@ -23,11 +23,11 @@ def print_plan(
         more_cores: a number of cores to estimate the time for too.
         batch_seeds: most seeds in a job.
     """
-    from ipe.experiments.engine import cores
+    from ipe.cores import available_cores
     from ipe.experiments.grids import jobs
     from ipe.experiments.planning import plan_sweep
 
-    here = workers or cores()
+    here = workers or available_cores()
     numbers = [here] if more_cores is None else [here, more_cores]
     if min(numbers) < 1:
         raise InputError(f"--cores must be 1 or more, found {min(numbers)}")

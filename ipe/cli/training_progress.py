@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipe.cli.tables import columns, duration, number
+from ipe.cores import available_cores
 
 if TYPE_CHECKING:
     from ipe.deep import Progress, SeedProgress
@@ -47,8 +48,7 @@ class Display:
 
         Where it cannot be taken back, it is said with the first numbers: what is refused has one line alone.
         """
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._processes = max(1, cores if processes is None else processes)
+        self._processes = max(1, available_cores() if processes is None else processes)
         self._title = f"{title}\n"
         if self._live:
             self._write(f"{title[: shutil.get_terminal_size().columns - 1]}\n")

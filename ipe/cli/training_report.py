@@ -28,7 +28,8 @@ def result_lines(result: TrainingResult) -> list[str]:
         last, best = (None, None) if own.size == 0 else (float(own[-20:].mean()), best_trailing(own))
         cells = [number(last), number(best), number(float(area))]
         rows.append([str(outcome.seed), outcome.status, str(own.size), *cells])
-    files = "run.json, episodes.parquet, progress.parquet, networks.safetensors"
+    known = ("run.json", "episodes.parquet", "progress.parquet", "networks.safetensors")
+    files = ", ".join(name for name in known if (result.folder / name).is_file())
     return [*columns(rows, left=[1]), "", f"wrote {result.folder}{os.sep}: {files}"]
 
 

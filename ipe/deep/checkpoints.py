@@ -50,6 +50,11 @@ class Checkpoint:
     """What JSON holds, and floats that are not finite."""
 
 
+def under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Those whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 class _RefusedError(Exception):
     """A checkpoint that cannot be used; the message is the rest of a sentence that begins with the manifest's name."""
 

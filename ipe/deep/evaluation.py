@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.deep.environments import EnvironmentFailure, make_environment
-from ipe.deep.playing import Trained, agent, evaluation_seed, last_epsilon, play, read_trained
+from ipe.deep.playing import Trained, agent, evaluation_seed, play, read_trained
 from ipe.errors import InputError
 
 
@@ -83,7 +83,7 @@ def evaluate(
     r"""Play new episodes with the networks of a run, as they were when its training last ended or was stopped.
 
     By default the policy is greedy, :math:`\arg\max_a Q(s,a)`, ties broken at random. With `behaviour` it is the run's
-    own as at the end of training; epsilon-greedy has the epsilon that its schedule has at the run's last frame.
+    own as at that moment; epsilon-greedy has the epsilon that its schedule has at the seed's last frame.
 
     Training starts its episodes from seeds below 2^63, evaluation from seeds of 2^63 and above, which depend on `seed`
     and the trained seed alone: greedy and behaviour, or two evaluations of the same seed, start from the same states.
@@ -115,7 +115,7 @@ def evaluate(
         folder=trained.run.folder,
         environment=settings.environment.id,
         behaviour=settings.behaviour,
-        policy=policy_in_words(trained, behaviour),
+        policy=policy_in_words(trained, behaviour, chosen),
         episodes=episodes,
         seed=seed,
         seeds=own,
@@ -152,13 +152,14 @@ def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int
     return chosen
 
 
-def policy_in_words(trained: Trained, behaviour: bool) -> str:
-    """How it acts."""
+def policy_in_words(trained: Trained, behaviour: bool, seeds: Sequence[int]) -> str:
+    """How these seeds act."""
     settings = trained.run.settings
     if not behaviour:
         return "greedy on Q"
     if settings.behaviour == "epsilon-greedy":
-        return f"epsilon-greedy on Q with epsilon = {last_epsilon(settings):g}"
+        found = sorted({f"{trained.epsilon(seed):g}" for seed in seeds}, key=float)
+        return f"epsilon-greedy on Q with epsilon = {found[0]}" + (f" to {found[-1]}" if len(found) > 1 else "")
     if settings.behaviour == "boltzmann":
         return f"boltzmann on Q with temperature = {settings.temperature:g}"
     return f"{settings.behaviour}, from the policy network"

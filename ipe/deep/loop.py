@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipe.deep.checkpoints import Checkpoint
+from ipe.deep.checkpoints import Checkpoint, under
 from ipe.deep.environments import Environment, EnvironmentFailure, EnvironmentSpec, make_environment
 from ipe.deep.learner import COUNTS, HYPER, Frame, Program, advance, compiled_start, copy_targets
 from ipe.deep.native import library
@@ -210,11 +210,11 @@ class Loop:
         if data["seeds"] != self.seeds:
             raise InputError(f"the checkpoint is of seeds {data['seeds']}, not of {self.seeds}")
         self.frame = checkpoint.frame
-        self.records = Records.from_arrays(_under("records.", arrays))
-        self.slots.restore(_under("slots.", arrays))
+        self.records = Records.from_arrays(under("records.", arrays))
+        self.slots.restore(under("slots.", arrays))
         self._returns, self._lengths = np.array(arrays["returns"]), np.array(arrays["lengths"])
         self._actions = arrays["actions"]
-        self._state = _tree(_under("state.", arrays))
+        self._state = _tree(under("state.", arrays))
         self._inputs.current[:] = arrays["current"]
         self.outcomes = [Outcome(**outcome) for outcome in data["outcomes"]]
         self._clock = (self.frame, time.perf_counter())
@@ -348,13 +348,18 @@ def check_spec(spec: EnvironmentSpec) -> None:
         raise InputError(f"{spec.id}: an image must be at least 3 by 3 for the convolution, found {height} by {width}")
 
 
+def architecture(settings: TrainingSettings, spec: EnvironmentSpec) -> Architecture:
+    """The shape of a run's networks."""
+    return Architecture(spec.observation_shape, settings.width, settings.channels, spec.actions, settings.precision)
+
+
 def _shapes(
     settings: Sequence[TrainingSettings], environments: Sequence[Environment], checkpoint: Checkpoint | None
 ) -> tuple[Format, Program, int]:
     own, spec = settings[0], environments[0].spec
     check_spec(spec)
     form = Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale)
-    net = Architecture(spec.observation_shape, own.width, own.channels, spec.actions, own.precision)
+    net = architecture(own, spec)
     if net.image and len(settings) > 1:
         raise InputError(f"images are trained one seed at a time, found {len(settings)}")
     program = Program(
@@ -419,7 +424,3 @@ def _tree(arrays: dict[str, Any]) -> dict[str, Any]:
             node = node.setdefault(part, {})
         node[last] = jnp.array(array, copy=True)
     return tree
-
-
-def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

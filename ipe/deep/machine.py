@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ipe.cores import available_cores
+
 _PACKAGES = {
     "ipe": ("ipe",),
     "jax": ("jax",),
@@ -28,7 +30,7 @@ def describe_machine() -> dict[str, Any]:
     """
     return {
         "cpu": _cpu(),
-        "cores": _cores(),
+        "cores": available_cores(),
         "memory": _memory(),
         "system": f"{platform.system()} {platform.release()}".strip(),
         "architecture": platform.machine(),
@@ -54,12 +56,6 @@ def _cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
         lines = []
     models = [value.strip() for key, _, value in (line.partition(":") for line in lines) if key.strip() == "model name"]
     return next(iter(models), "") or platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux: what a batch system has left to this process
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _memory() -> int | None:

@@ -151,7 +151,7 @@ def backward(architecture: Architecture, parameters: Parameters, seen: list[Any]
     for i in (2, 1, 0):
         inputs = seen[i]
         error = error.reshape(*inputs.shape[:2], -1)
-        gradient.append((_product(architecture, "sbi,sbo->sio", inputs, error), _over_batch(error)))
+        gradient.append((_product(architecture, "sbi,sbo->sio", inputs, error), sum_by_halves(error)))
         if i:
             # A ReLU's output is positive exactly where it lets the gradient through.
             error = jnp.where(inputs > 0, _product(architecture, "sbo,sio->sbi", error, layers[i][0]), 0.0)
@@ -169,7 +169,7 @@ def _product(architecture: Architecture, subscripts: str, left: Any, right: Any)
     return jnp.einsum(subscripts, left, right, preferred_element_type=jnp.float32)
 
 
-def _over_batch(array: Any) -> Any:
+def sum_by_halves(array: Any) -> Any:
     """The sum over axis 1, by halves: how XLA would add up depends on how many seeds there are."""
     while (n := array.shape[1]) > 1:
         half = n // 2

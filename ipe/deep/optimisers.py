@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipe.deep.networks import Parameters
+from ipe.deep.networks import Parameters, sum_by_halves
 
 
 def initial_moments(kind: str, parameters: Parameters) -> dict[str, Parameters]:
@@ -75,7 +75,12 @@ def clipped(gradient: Parameters, norm: Any) -> Parameters:
         gradient: of one network.
         norm: c, one per seed; 0 leaves that seed's gradient alone.
     """
-    square = sum(jnp.sum(g * g, axis=tuple(range(1, g.ndim))) for g in gradient.values())
+    square: Any = 0.0
+    for g in gradient.values():
+        squares = g * g
+        while squares.ndim > 1:
+            squares = sum_by_halves(squares)
+        square = square + squares
     factor = jnp.minimum(1.0, norm / (jnp.sqrt(square) + 1e-6))
     factor = jnp.where(norm > 0.0, factor, 1.0)
     return {name: g * _along(factor, g) for name, g in gradient.items()}

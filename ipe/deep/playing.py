@@ -1,8 +1,8 @@
 r"""A trained run in its environment again: its networks, read from disk, and the actions that they choose.
 
 Two ways to act: greedily, by :math:`\arg\max_a Q(s,a)`, ties broken at random; or by the run's own behaviour as it is
-at the end of training: epsilon-IPE and IPE from the policy network, Boltzmann, and epsilon-greedy with the epsilon that
-its schedule has at the run's last frame.
+when training ended or was stopped: epsilon-IPE and IPE from the policy network, Boltzmann, and epsilon-greedy with the
+epsilon that its schedule has at the seed's last frame.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from safetensors.numpy import load_file
 
 from ipe.behaviours import boltzmann, epsilon_greedy, exponential_schedule, greedy, ipe, linear_schedule, sample_at
 from ipe.deep.environments import Environment, EnvironmentSpec, make_environment
-from ipe.deep.loop import Outcome
+from ipe.deep.loop import Outcome, architecture
 from ipe.deep.networks import Architecture, features, forward
 from ipe.deep.runs import Run, open_run
-from ipe.deep.settings import EnvironmentSettings, TrainingSettings
+from ipe.deep.settings import EnvironmentSettings
 from ipe.deep.tensors import hash_file
 from ipe.entropy import epsilon_from_logits
 from ipe.errors import InputError
@@ -44,25 +44,38 @@ class Trained:
     environment: EnvironmentSettings
     spec: EnvironmentSpec
     networks: dict[str, dict[str, NDArray[np.float32]]]
-    """`q`, and `policy` if there is one: `matrix` and `rest`, first axis the run's seeds."""
+    """`q`, and `policy` if there is one: `matrix` and `rest`, first axis `seeds`."""
+    seeds: list[int]
+    """Of the run's, those whose training has begun."""
 
     def parameters(self, seed: int) -> dict[str, dict[str, NDArray[np.float32]]]:
         """The networks of one seed; the first axis stays, of length one."""
-        i = self.run.seeds.index(seed)
+        i = self.seeds.index(seed)
         return {net: {part: array[i : i + 1] for part, array in own.items()} for net, own in self.networks.items()}
 
-    def unusable(self) -> dict[int, str]:
-        """Why some seeds have nothing to show: their training failed or diverged."""
+    def outcomes(self) -> list[Outcome]:
+        """How far each seed has come."""
         try:
-            outcomes = [Outcome(**own) for own in self.run.content["outcomes"]]
+            return [Outcome(**own) for own in self.run.content["outcomes"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"{self.run.folder / 'run.json'}: outcomes are missing or wrong ({error})") from None
+
+    def epsilon(self, seed: int) -> float:
+        """What the schedule of epsilon has for a seed's next action."""
+        (frame,) = [own.frame for own in self.outcomes() if own.seed == seed]
+        own = self.run.settings.epsilon
+        schedule = linear_schedule if own.kind == "linear" else exponential_schedule
+        return float(schedule(max(frame - self.run.settings.warm_up, 0), own.initial, own.final, own.steps))
+
+    def unusable(self) -> dict[int, str]:
+        """Why some seeds have nothing to show: their training failed, diverged, or has not begun."""
         why = {
             own.seed: f"{own.status} at frame {own.frame}: {own.reason}"
-            for own in outcomes
+            for own in self.outcomes()
             if own.status in ("failed", "diverged")
         }
-        for seed in self.run.seeds:
+        why |= {seed: "was not begun when training was stopped" for seed in self.run.seeds if seed not in self.seeds}
+        for seed in self.seeds:
             arrays = [array for own in self.parameters(seed).values() for array in own.values()]
             if seed not in why and not all(np.isfinite(array).all() for array in arrays):
                 why[seed] = "diverged: its networks hold numbers that are not finite"
@@ -87,15 +100,14 @@ def read_trained(folder: Path, frame_limit: int | None = None) -> Trained:
         own = own.model_copy(update={"frame_limit": frame_limit})
     environment = make_environment(own, 0)
     environment.close()
-    return Trained(run, own, environment.spec, _networks(run, architecture(run.settings, environment.spec)))
+    seeds = run.content.get("networks_seeds", run.seeds)
+    if not isinstance(seeds, list) or not set(seeds) <= set(run.seeds):
+        raise InputError(f"{folder / 'run.json'}: networks_seeds must be seeds of the run, found {seeds!r:.100}")
+    networks = _networks(run, architecture(run.settings, environment.spec), len(seeds))
+    return Trained(run, own, environment.spec, networks, seeds)
 
 
-def architecture(settings: TrainingSettings, spec: EnvironmentSpec) -> Architecture:
-    """The shape of a run's networks."""
-    return Architecture(spec.observation_shape, settings.width, settings.channels, spec.actions, settings.precision)
-
-
-def _networks(run: Run, net: Architecture) -> dict[str, dict[str, NDArray[np.float32]]]:
+def _networks(run: Run, net: Architecture, seeds: int) -> dict[str, dict[str, NDArray[np.float32]]]:
     path = run.folder / "networks.safetensors"
     if not path.is_file():
         raise InputError(
@@ -114,7 +126,7 @@ def _networks(run: Run, net: Architecture) -> dict[str, dict[str, NDArray[np.flo
             raise
         raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
     (i0, o0), (i1, o1), (i2, o2) = net.layers
-    shapes = {"matrix": (len(run.seeds), i1, o1), "rest": (len(run.seeds), i0 * o0 + o0 + o1 + i2 * o2 + o2)}
+    shapes = {"matrix": (seeds, i1, o1), "rest": (seeds, i0 * o0 + o0 + o1 + i2 * o2 + o2)}
     names = ("q", "policy") if run.settings.learns_policy else ("q",)
     networks: dict[str, dict[str, NDArray[np.float32]]] = {}
     for name in names:
@@ -165,7 +177,7 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
     settings = trained.run.settings
     kind = settings.behaviour if behaviour else "greedy"
     net = architecture(settings, trained.spec)
-    numbers = (last_epsilon(settings), settings.temperature)
+    numbers = (trained.epsilon(seed), settings.temperature)
     choose = _chooser(net, kind, settings.learns_policy, trained.spec.scale, numbers)
     parameters = jax.tree.map(jnp.asarray, trained.parameters(seed))
     sequence = np.random.SeedSequence(evaluation, spawn_key=(_EVALUATION, seed, 1))
@@ -176,13 +188,6 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
         return Choice(int(action), float(epsilon))
 
     return act
-
-
-def last_epsilon(settings: TrainingSettings) -> float:
-    """The epsilon of a schedule at a run's last frame."""
-    own = settings.epsilon
-    schedule = linear_schedule if own.kind == "linear" else exponential_schedule
-    return float(schedule(max(settings.frames - settings.warm_up, 0), own.initial, own.final, own.steps))
 
 
 @lru_cache(maxsize=32)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ipe.atomic import write_atomic
-from ipe.deep.checkpoints import Checkpoint, load_checkpoint
+from ipe.deep.checkpoints import Checkpoint, load_checkpoint, under
 from ipe.deep.machine import describe_machine, versions
 from ipe.deep.records import Records, merge_records, read_run, write_records, write_run
 from ipe.deep.settings import TrainingSettings, read_settings
@@ -58,7 +58,7 @@ def most_seeds(settings: TrainingSettings, image: bool, actions: int) -> int:
     if image:
         return 1
     numbers = settings.batch * actions
-    return 16 if 2 * numbers >= _OTHER_SUMS else min(16, (_OTHER_SUMS - 1) // numbers)
+    return 1 if 2 * numbers >= _OTHER_SUMS else min(16, (_OTHER_SUMS - 1) // numbers)
 
 
 def split_seeds(seeds: Sequence[int], most: int, processes: int) -> list[list[int]]:
@@ -75,9 +75,9 @@ def split_seeds(seeds: Sequence[int], most: int, processes: int) -> list[list[in
 
 def create_run(folder: Path, settings: TrainingSettings, batches: list[list[int]]) -> Run:
     """A new run, with nothing done yet. The folder must not exist, or be empty."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
     try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
         (folder / "batches").mkdir(parents=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
@@ -121,7 +121,8 @@ def extended(run: Run, frames: int) -> Run:
     """The same run with more frames to do."""
     if frames < run.settings.frames:
         raise InputError(f"frames: the run has {run.settings.frames}, and can be given more, not fewer ({frames})")
-    content = run.content | {"settings": run.settings.model_dump() | {"frames": frames}, "status": "running"}
+    settings = read_settings(run.settings.model_dump() | {"frames": frames})  # refused before anything is written
+    content = run.content | {"settings": settings.model_dump(), "status": "running"}
     write_run(run.folder, content)
     return open_run(run.folder)
 
@@ -136,11 +137,12 @@ def collect(run: Run, status: str, seconds: float) -> tuple[Run, Records]:
     """
     found = {batch: load_checkpoint(run.batch_folder(batch)) for batch in range(len(run.batches))}
     checkpoints = [checkpoint for checkpoint in found.values() if checkpoint is not None]
-    records = merge_records([Records.from_arrays(_part(own, "records.")) for own in checkpoints])
+    records = merge_records([Records.from_arrays(under("records.", own.arrays)) for own in checkpoints])
     write_records(run.folder, records)
     content = run.content | {"status": status, "seconds": run.content.get("seconds", 0.0) + seconds}
-    if len(checkpoints) == len(run.batches):
+    if checkpoints:
         content["networks_sha256"] = _write_networks(run, checkpoints)
+        content["networks_seeds"] = [seed for own in checkpoints for seed in own.data["seeds"]]
     outcomes = {seed: _outcome(seed, 0) for seed in run.seeds}
     for own in checkpoints:
         for outcome in own.data["outcomes"]:
@@ -159,8 +161,9 @@ def _outcome(seed: int, frame: int) -> dict[str, Any]:
 
 
 def _write_networks(run: Run, checkpoints: list[Checkpoint]) -> str:
-    """Write them, and return the file's sha256."""
+    """Write them, and return the file's sha256. Those of seeds that failed or diverged, of no use, are NaN."""
     networks = {}
+    lost = [end["status"] in ("failed", "diverged") for own in checkpoints for end in own.data["outcomes"]]
     for name in [f"{net}.{part}" for net in ("q", "policy") for part in ("matrix", "rest")]:
         parts = [
             own.arrays[f"state.{name}"][: len(own.data["seeds"])]
@@ -169,11 +172,7 @@ def _write_networks(run: Run, checkpoints: list[Checkpoint]) -> str:
         ]
         if parts:
             networks[name] = np.concatenate(parts)
+            networks[name][lost] = np.nan
     written: list[tuple[str, int]] = []
     write_atomic(run.folder / "networks.safetensors", lambda file: written.append(write_tensors(file, networks)))
     return written[0][0]
-
-
-def _part(checkpoint: Checkpoint, prefix: str) -> dict[str, Any]:
-    arrays = checkpoint.arrays.items()
-    return {name.removeprefix(prefix): array for name, array in arrays if name.startswith(prefix)}

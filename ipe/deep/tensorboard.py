@@ -21,6 +21,14 @@ from ipe.errors import InputError
 _EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{10,})\..*")
 
 
+def check_tensorboard() -> tuple[Any, Any]:
+    """The modules of tensorboardX that are used; an `InputError` if it is not installed."""
+    try:
+        return import_module("tensorboardX.proto.event_pb2"), import_module("tensorboardX.record_writer")
+    except ImportError:
+        raise InputError("TensorBoard files need tensorboardX: pip install 'ipe[tensorboard]'") from None
+
+
 class TensorBoard:
     """One sub-folder `seed-N` per seed with the scalars `episode/return`, `episode/length`, `progress/epsilon`, ...
 
@@ -36,10 +44,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path, resumed_at: int | None = None) -> None:
-        try:
-            events, records = (import_module(f"tensorboardX.{name}") for name in ("proto.event_pb2", "record_writer"))
-        except ImportError:
-            raise InputError("TensorBoard files need tensorboardX: pip install 'ipe[tensorboard]'") from None
+        events, records = check_tensorboard()
         self._event = events.Event
         self._record_writer = records.RecordWriter
         self._folder = Path(os.path.abspath(folder))  # tensorboardX takes `s3:` at the start of a name for a place

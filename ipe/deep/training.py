@@ -17,13 +17,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ipe.cores import available_cores
 from ipe.deep.batches import Progress, train_batch
 from ipe.deep.compilation import training_environment
 from ipe.deep.environments import make_environment
-from ipe.deep.loop import Outcome, check_spec
+from ipe.deep.loop import Outcome, architecture, check_spec
+from ipe.deep.native import library
 from ipe.deep.runs import Run, collect, create_run, extended, most_seeds, open_run, seeds_per_batch, split_seeds
 from ipe.deep.settings import TrainingSettings, paper_settings
 from ipe.deep.stopping import Stop, stopping
+from ipe.deep.tensorboard import check_tensorboard
 from ipe.errors import InputError
 
 Callback = Callable[[Progress], bool | None]
@@ -100,6 +103,9 @@ def train(
         raise InputError(f"batch_seeds must lie between 1 and {limit}, found {batch_seeds}")
     most = batch_seeds or min(limit, seeds_per_batch(settings, image))
     count = _processes(processes)
+    library.choose(architecture(settings, spec))
+    if tensorboard:
+        check_tensorboard()
     run = create_run(folder, settings, split_seeds(chosen, most, max(count, 1)))
     with _locked(run.folder):
         return _train(run, count, checkpoint_seconds, tensorboard, callback)
@@ -311,17 +317,19 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     chosen = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not chosen:
         raise InputError(f"seeds must be at least one, found {seeds!r}")
+    seen = set[int]()
     for i, seed in enumerate(chosen):
         if not 0 <= seed < 2**63:
             raise InputError(f"seeds[{i}] = {seed} must lie between 0 and 2^63 - 1")
-        if seed in chosen[:i]:
+        if seed in seen:
             raise InputError(f"seeds[{i}] = {seed} is there twice")
+        seen.add(seed)
     return chosen
 
 
 def _processes(processes: int | None) -> int:
     if processes is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return available_cores()
     if processes < 0:
         raise InputError(f"processes must be 0 or more, found {processes}")
     return processes

@@ -90,7 +90,8 @@ def watch(
     environment = make_environment(trained.environment, evaluation_seed(seed, chosen), "rgb_array")
     film = _Film()
     try:
-        ends = [_film(environment, agent(trained, chosen, seed, behaviour), film) for _ in range(episodes)]
+        act = agent(trained, chosen, seed, behaviour)
+        ends = [_film(environment, act, film) for _ in range(episodes)]
     except EnvironmentFailure as failure:
         raise InputError(f"seed {chosen}: {failure}") from None
     finally:
@@ -98,7 +99,8 @@ def watch(
     film.write(path, fps)
     returns, lengths = [end.total for end in ends], [end.frame for end in ends]
     pictures = len(film.shots)
-    return Recording(path, chosen, policy_in_words(trained, behaviour), returns, lengths, pictures, film.every)
+    policy = policy_in_words(trained, behaviour, [chosen])
+    return Recording(path, chosen, policy, returns, lengths, pictures, film.every)
 
 
 def _film(environment: Environment, act: Agent, film: _Film) -> Moment:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ipe.cores import available_cores
 from ipe.deep.stopping import Stop, stopping
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep
@@ -97,16 +98,11 @@ def run_sweep(
             else:
                 from ipe.experiments.cluster import run_on_cluster
 
-                run_on_cluster(ledger, options, workers or cores(), scheduler)
+                run_on_cluster(ledger, options, workers or available_cores(), scheduler)
         ledger.tell(at_once=True)
     if stop.signal is not None:
         raise KeyboardInterrupt("stopped, with checkpoints")
     return _result(ledger, stop)
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_here(ledger: Ledger, options: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ipe.cores import available_cores
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
 from ipe.experiments.manifests import Manifest, manifest_paths, read_manifest
@@ -143,5 +144,4 @@ def _small_pages() -> Iterator[None]:
 
 
 def _threads() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(8, 2 * cores)  # Arrow and hashing let go of Python's lock; a network folder is waited for
+    return min(8, 2 * available_cores())  # Arrow and hashing let go of Python's lock; a network folder is waited for

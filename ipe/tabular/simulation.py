@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, Unpack
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ipe.checks import check_mdp, check_q
+from ipe.cores import available_cores
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import Array, FiniteMDP, numeric
 from ipe.planning import OptimalValues, optimal_values
@@ -118,7 +118,7 @@ def simulate(
     n_steps = _whole(n_steps, "n_steps", 1, 2**31)
     if n_steps > 1 and update == "none":
         raise InputError(f"n_steps = {n_steps} has no effect with update 'none'")
-    workers = _cores() if threads is None else whole_number(threads, "threads", 1)
+    workers = available_cores() if threads is None else whole_number(threads, "threads", 1)
     settings = settings_of(behaviour, update, mdp.gamma, parameters, sweep)
     tables = (_table(mdp, initial_q, "initial_q"), _table(mdp, initial_theta, "initial_theta"))
     model = model_of(mdp, start)
@@ -177,7 +177,3 @@ def _optimal_values(mdp: FiniteMDP) -> Array:
     except NotSolvedError as error:  # they only serve the errors of the records, which are no nearer to them
         result: OptimalValues = error.result
         return result.v
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -91,7 +91,10 @@ def loaded() -> ctypes.CDLL:
 
 
 def _compiler() -> list[str]:
-    words = shlex.split(os.environ.get("CC", "")) or ["gcc"]
+    try:
+        words = shlex.split(os.environ.get("CC", "")) or ["gcc"]
+    except ValueError as error:
+        raise UnavailableError(f"CC cannot be read as a command: {error}") from None
     found = shutil.which(words[0])
     if found is None:
         raise UnavailableError(f"there is no C compiler {words[0]}")
@@ -121,8 +124,11 @@ def _built(compiler: list[str], path: Path) -> Path:
     import jax
 
     here = Path(__file__).parent
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
-        made = Path(file.name)
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
+            made = Path(file.name)
+    except OSError as error:
+        raise UnavailableError(f"there is no place for the compiled library: {error.strerror or error}") from None
     try:
         words = [*compiler, *_FLAGS, "-I", jax.ffi.include_dir(), "-o", str(made), str(here / "network.c"), "-lm"]
         done = _run(words)
@@ -130,7 +136,8 @@ def _built(compiler: list[str], path: Path) -> Path:
             first = next((line for line in done.stderr.splitlines() if "error" in line), "it does not say why")
             raise UnavailableError(f"{Path(compiler[0]).name} cannot compile them: {first.strip()}")
         made.chmod(0o600)
-        made.replace(path)
+        if not path.is_file():  # else another process was faster, and may have loaded its own
+            made.replace(path)
     finally:
         made.unlink(missing_ok=True)
     return path

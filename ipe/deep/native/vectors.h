@@ -1,4 +1,4 @@
-/* Sixteen numbers at once, whatever registers the machine has: GCC and Clang make of them what there is.
+/* Sixteen numbers at once, whatever registers the machine has: GCC makes of them what there is.
 
    Every sum below is added up in one order that neither the machine's registers nor the number of seeds changes; with
    fused multiplication and addition on every machine that the library is built for, the bytes of a result do not either. */
