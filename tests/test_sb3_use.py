@@ -313,7 +313,7 @@ def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 LEARNS: dict[str, Any] = {
-    "learning_rate": 1e-3, "policy_learning_rate": 1e-3, "gamma": 0.98, "train_freq": 1, "target_update_interval": 50,
+    "learning_rate": 5e-4, "policy_learning_rate": 1e-3, "gamma": 0.98, "train_freq": 1, "target_update_interval": 100,
     "buffer_size": 12_000, "learning_starts": 200, "policy_kwargs": {"net_arch": [64, 64]}, "seed": 0,
 }  # fmt: skip
 
@@ -325,8 +325,7 @@ def greedy_return(**settings: Any) -> float:
 
 @pytest.mark.slow
 def test_it_learns_cartpole() -> None:
-    """Single runs of this length end anywhere from 70 to 230 (seeds 0 to 6); a broken one near 10."""
-    assert np.mean([greedy_return(seed=seed) for seed in range(3)]) > 90
+    assert np.mean([greedy_return(seed=seed) for seed in range(3)]) > 150
 
 
 @pytest.mark.slow
