@@ -1,6 +1,6 @@
 """Stable-Baselines3's DQN with epsilon-IPE beside the same DQN with its schedule of epsilon.
 
-    python benchmarks/sb3_comparison.py --out results/stable-baselines3
+    python benchmarks/sb3_comparison.py --out results/stable_baselines3
     python benchmarks/sb3_comparison.py --out out/try --frames 3000 --seeds 2
 
 CartPole-v1 and LunarLander-v3, five seeds each, two processes with one thread each. Hyperparameters are those of RL

@@ -35,7 +35,7 @@ class Arguments:
     episodes: Annotated[WholeNumber, arg(help_behavior_hint="(default: 100)")] = None
     """Per trained seed."""
     behaviour: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Act by the run's behaviour as at the end of training, instead of greedily."""
+    """Act by the run's behaviour as when training ended or was stopped, instead of greedily."""
     seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
     """The seed of the episodes: the same one gives the same numbers."""
     seeds: Annotated[Text, arg(metavar="SEEDS", help_behavior_hint="(default: all)")] = None

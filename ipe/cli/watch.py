@@ -39,7 +39,7 @@ class Arguments:
     seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
     """The seed of the episodes."""
     behaviour: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Act by the run's behaviour as at the end of training, instead of greedily."""
+    """Act by the run's behaviour as when training ended or was stopped, instead of greedily."""
     frame_limit: Annotated[WholeNumber, arg(help_behavior_hint="(default: as in training)")] = None
     """Truncate episodes after this many frames."""
     overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
