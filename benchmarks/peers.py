@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from side_by_side import SideBySideError, side_by_side
+from side_by_side import SideBySideError, best_together, side_by_side
 
 Library = Literal["sb3", "sbx"]
 Task = Literal["lunar-lander", "freeway"]
@@ -44,9 +44,7 @@ class PeerResult:
     environments: int
     """Stepped together by each process; after them as many updates."""
     frames_per_second: float
-    """Over all processes. NaN if it failed."""
-    per_core: tuple[float, ...]
-    """Of each process."""
+    """Of all processes together, in their best second. NaN if it failed."""
     core_share: float
     """The least share of its core that a process had: well under 1, something else ran beside."""
     versions: Mapping[str, str]
@@ -127,7 +125,7 @@ def measure_peer(
             k frames late, in return for one call of everything around them.
 
     Returns:
-        The sum over the cores; if a process failed, a result with the reason.
+        The sum over the cores in the best second; if a process failed, a result with the reason.
     """
     script = str(Path(__file__).with_name("training_peers.py"))
     command = [str(python), "-E", script, "--library", library, "--task", task, "--width", str(width), "--barrier"]
@@ -138,7 +136,7 @@ def measure_peer(
             measurement=seconds + 60.0,
         )
     except SideBySideError as error:
-        return PeerResult(library, task, width, environments, float("nan"), (), float("nan"), {}, str(error))
-    rates = tuple(float(result["frames_per_second"]) for result in results)
+        return PeerResult(library, task, width, environments, float("nan"), float("nan"), {}, str(error))
+    rate = best_together([result["frames_per_second"] for result in results])
     share = min(float(result["core_share"]) for result in results)
-    return PeerResult(library, task, width, environments, sum(rates), rates, share, results[0]["versions"])
+    return PeerResult(library, task, width, environments, rate, share, results[0]["versions"])

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import IO, Any
 
@@ -26,6 +27,40 @@ SINGLE_THREAD = {
     "JAX_PLATFORMS": "cpu",
 }
 """What holds NumPy, torch and XLA to one thread, if set before they are imported."""
+
+
+WINDOW = 1.0
+"""Seconds: a machine that others use too is at its own speed for a second more often than for ten."""
+
+
+class Stopwatch:
+    """Counts what a child does, second by second, from the moment on when all children were let go.
+
+    Args:
+        seconds: to count for.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.rates: list[float] = []
+        """Per second, in each window."""
+        self._windows = max(1, round(seconds / WINDOW))
+        self._length = seconds / self._windows
+        self._began = self._mark = time.perf_counter()
+        self._count = 0
+
+    def count(self, n: int) -> bool:
+        """Add what was just done; False when the time is over."""
+        self._count += n
+        now = time.perf_counter()
+        if now - self._began >= self._length * (len(self.rates) + 1):
+            self.rates.append(self._count / (now - self._mark))
+            self._mark, self._count = now, 0
+        return len(self.rates) < self._windows
+
+
+def best_together(rates: Sequence[Sequence[float]]) -> float:
+    """The best window of all children together: the rates of the same second, summed."""
+    return max((float(sum(window)) for window in zip(*rates, strict=False)), default=0.0)
 
 
 class SideBySideError(RuntimeError):

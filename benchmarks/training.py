@@ -6,9 +6,9 @@
 
 Same networks, minibatches of 32, one update per frame. Every side gets all cores, one process on each, their timed
 phases together: this library with its seeds in batches; the peers with one environment each, as in the paper, and with
-eight (then eight updates), which is faster. The best of the rounds counts. `peak` is the best matrix product that NumPy
-or XLA does on all cores at once, measured in the same run; the fraction of it counts multiplications and additions of
-the networks' matrix products alone.
+eight (then eight updates), which is faster. Of every side the best second of the rounds counts, all its processes
+together. `peak` is the best matrix product that NumPy or XLA does on all cores at once, measured in the same run; the
+fraction of it counts multiplications and additions of the networks' matrix products alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ from typing import Any, cast
 
 from matrix_peak import peak
 from peers import DEFAULT_FOLDER, FASTEST, NAMES, SAME_ALGORITHM, PeersError, Task, measure_peer, peers_environment
-from side_by_side import SINGLE_THREAD, available_cores, pin, side_by_side, wait_for_the_others
+from side_by_side import (
+    SINGLE_THREAD,
+    Stopwatch,
+    available_cores,
+    best_together,
+    pin,
+    side_by_side,
+    wait_for_the_others,
+)
 
 TASKS: dict[str, tuple[str, int]] = {
     "lunar-lander 128": ("LunarLander-v3", 128),
@@ -67,25 +75,22 @@ def measure(
     for _ in range(WARM):
         loop.advance()
     wait_for_the_others()
-    begin, frames, times = time.perf_counter(), 0, {}
+    begin, times = time.perf_counter(), {}
     for count in range(1, max(marks, default=0) + 1):
         loop.advance()
         if count in marks:
             times[count] = time.perf_counter() - begin
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < seconds:
+    whole = Stopwatch(seconds)
+    while whole.count(seeds):
         loop.advance()
-        frames += 1
-    rate = frames * seeds / (time.perf_counter() - begin)
-    begin, calls = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds / 2:
+    alone = Stopwatch(seconds / 2)
+    while alone.count(loop.lanes):
         frame = loop._inputs.frame()
         loop._state, loop._spare, actions = advance(loop.program, "all", loop._state, loop._spare, loop._numbers, frame)
         np.asarray(actions)
-        calls += 1
-    alone = calls * loop.lanes / (time.perf_counter() - begin)
     work = operations(loop.program.architecture, own.batch, loop.program.learns_policy)
-    return {"rate": rate, "alone": alone, "operations": work, "set_up": set_up, "memory": loop.memory, "times": times}
+    facts = {"operations": work, "set_up": set_up, "memory": loop.memory, "times": times}
+    return {"rates": whole.rates, "alone": alone.rates, **facts}
 
 
 def ours(
@@ -121,8 +126,8 @@ def compare(options: argparse.Namespace) -> None:
         for task in options.tasks:
             for side in SIDES:
                 results = ours(task, side, options, cores, options.seeds or seeds_of(task))
-                keep(task, side, sum(result["rate"] for result in results))
-                keep(task, f"{side} alone", sum(result["alone"] for result in results))
+                keep(task, side, best_together([result["rates"] for result in results]))
+                keep(task, f"{side} alone", best_together([result["alone"] for result in results]))
                 facts[task, side] = results[0]
             if python is None:
                 continue
@@ -177,7 +182,7 @@ def growth(options: argparse.Namespace) -> None:
     for task in options.tasks:
         for seeds in (1,) if task == "freeway" else (2, 4, 8, 16):
             results = ours(task, "epsilon-IPE", options, cores, seeds)
-            rate = sum(result["rate"] for result in results)
+            rate = best_together([result["rates"] for result in results])
             print(f"{task:<18} epsilon-IPE, {seeds:>2} seeds per process: {rate:>8.0f} seeds x frames/s")
         marks = FRAMES[task]
         results = ours(task, "epsilon-IPE", options, cores, seeds_of(task), ",".join(map(str, marks)))

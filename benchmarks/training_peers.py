@@ -37,7 +37,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from side_by_side import SINGLE_THREAD, pin, wait_for_the_others
+from side_by_side import SINGLE_THREAD, Stopwatch, pin, wait_for_the_others
 
 LEARNING_STARTS = 1_000
 WARM_UP = 2_000  # frames: half before the first update, half after (compilation, caches)
@@ -184,37 +184,42 @@ def dqn(library: str, task: str, width: int, environments: int, seed: int) -> An
     return SBXDQN(sbx_policy(task), policy_kwargs=network, **arguments)
 
 
-def frames_per_second(model: Any, seconds: float, start: Callable[[], None]) -> tuple[float, float]:
+def frames_per_second(model: Any, seconds: float, start: Callable[[], None]) -> tuple[list[float], float]:
     """Train past the warm-up, call `start`, and count the frames of so many seconds.
 
     Returns:
-        Frames per second, and the share of a core that this process had meanwhile: well under 1, others disturbed it.
+        Frames per second, in each second; and the share of a core that this process had meanwhile: well under 1, others
+        disturbed it.
     """
     from stable_baselines3.common.callbacks import BaseCallback
 
-    class Stopwatch(BaseCallback):  # type: ignore[misc]
-        began = cpu = elapsed = share = 0.0
-        frames = updates = 0
+    class Counting(BaseCallback):  # type: ignore[misc]
+        watch: Stopwatch | None = None
+        began = cpu = share = 0.0
+        frames = updates = last = 0
 
         def _on_step(self) -> bool:
-            if self.began:
-                self.elapsed = time.perf_counter() - self.began
-                if self.elapsed >= seconds:
-                    self.share = (time.process_time() - self.cpu) / self.elapsed
-                    self.frames = self.num_timesteps - self.frames
-                    self.updates = self.model._n_updates - self.updates
-                    return False
-            elif self.num_timesteps >= WARM_UP:
-                start()
-                self.frames, self.updates = self.num_timesteps, self.model._n_updates
-                self.cpu, self.began = time.process_time(), time.perf_counter()
-            return True
+            if self.watch is None:
+                if self.num_timesteps >= WARM_UP:
+                    start()
+                    self.frames = self.last = self.num_timesteps
+                    self.updates = self.model._n_updates
+                    self.cpu, self.began, self.watch = time.process_time(), time.perf_counter(), Stopwatch(seconds)
+                return True
+            new, self.last = self.num_timesteps - self.last, self.num_timesteps
+            if self.watch.count(new):
+                return True
+            self.share = (time.process_time() - self.cpu) / (time.perf_counter() - self.began)
+            self.frames = self.num_timesteps - self.frames
+            self.updates = self.model._n_updates - self.updates
+            return False
 
-    stopwatch = Stopwatch()
-    model.learn(FOREVER, callback=stopwatch, log_interval=FOREVER)
-    if stopwatch.updates != stopwatch.frames:  # what the comparison rests on
-        raise RuntimeError(f"{stopwatch.updates} updates for {stopwatch.frames} frames; expected one per frame")
-    return stopwatch.frames / stopwatch.elapsed, stopwatch.share
+    counting = Counting()
+    model.learn(FOREVER, callback=counting, log_interval=FOREVER)
+    if counting.updates != counting.frames:  # what the comparison rests on
+        raise RuntimeError(f"{counting.updates} updates for {counting.frames} frames; expected one per frame")
+    assert counting.watch is not None
+    return counting.watch.rates, counting.share
 
 
 def main() -> None:
@@ -232,14 +237,14 @@ def main() -> None:
     pin(options.core)
     model = dqn(options.library, options.task, options.width, options.environments, options.seed)
     start = wait_for_the_others if options.barrier else lambda: None
-    rate, share = frames_per_second(model, options.seconds, start)
+    rates, share = frames_per_second(model, options.seconds, start)
     result = {
         "library": options.library,
         "versions": {name: version(name) for name in PACKAGES[options.library]},
         "task": options.task,
         "width": options.width,
         "environments": options.environments,
-        "frames_per_second": rate,
+        "frames_per_second": rates,
         "core_share": share,
         "threads": 1,
     }

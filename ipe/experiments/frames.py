@@ -84,17 +84,23 @@ def _outcomes(results: Results) -> pa.Table:
 
 def _settings(sweep: Sweep) -> pa.Table:
     rows = [
-        {"setting": own.name, "case": own.case, "key": own.key, **_flat(own.settings.model_dump())}
+        {"setting": own.name, "case": own.case, "key": own.key, **flatten(own.settings.model_dump())}
         for own in sweep.settings
     ]
     paths = dict.fromkeys(path for row in rows for path in row)
     return pa.table({path: _column([row.get(path) for row in rows]) for path in paths})
 
 
-def _flat(fields: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted path.
+
+    Example:
+        >>> flatten({"width": 64, "epsilon": {"final": 0.1}})
+        {'width': 64, 'epsilon.final': 0.1}
+    """
     out: dict[str, Any] = {}
-    for name, value in fields.items():
-        out |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    for name, value in values.items():
+        out |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
     return out
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ipe.errors import InputError
+from ipe.inverse.problem import refuse_huge
 from ipe.mdp import Array, Mask, numeric
 from ipe.planning.operators import average
 from ipe.planning.policies import share
@@ -72,6 +73,7 @@ def _checked(q: Any, v: Any, allowed: Any) -> tuple[Array, Array, Mask]:
         if wrong.any():
             at = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is not a finite number")
+    refuse_huge(np.where(mask, q, 0.0), "q")
     return q, v, mask
 
 

@@ -12,6 +12,7 @@ from ipe.analysis import Interval
 from ipe.analysis.bootstrap import Seed, check_generator
 from ipe.analysis.curves import WINDOW
 from ipe.experiments.declared import Setting, Sweep
+from ipe.experiments.frames import flatten
 from ipe.figures.report.bands import curve_bands
 from ipe.figures.report.findings import Findings, Row, unfinished_runs
 from ipe.figures.report.sensitivity import SensitivityPanel
@@ -89,19 +90,6 @@ def settings_data(sweep: Sweep) -> dict[str, Any]:
     same = {path: flat[0].get(path) for path in paths if all(one.get(path) == flat[0].get(path) for one in flat)}
     varied = {path: _distinct([one.get(path) for one in flat]) for path in paths if path not in same}
     return {"common": same, "varied": varied, "window": WINDOW}
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted path.
-
-    Example:
-        >>> flatten({"width": 64, "epsilon": {"final": 0.1}})
-        {'width': 64, 'epsilon.final': 0.1}
-    """
-    out: dict[str, Any] = {}
-    for name, value in values.items():
-        out |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return out
 
 
 def number(value: float) -> float | int | None:
