@@ -25,7 +25,7 @@ def test_the_chosen_setting_is_run_again_with_other_seeds(
     words = ["sweep", "grid.toml", "--out", "out", "--workers", "1", "--confirm-seeds", "3"]
     assert main(words) == 0
     fresh = open_store("out/confirm")
-    assert fresh.sweep.seeds == [2, 3, 4]
+    assert fresh.sweep.seeds == [1_000_000, 1_000_001, 1_000_002]
     assert len(fresh.sweep.settings) == 1
     assert fresh.sweep.settings[0].key in open_store("out").sweep.by_key
     assert all(fresh.published(job) for job in fresh.jobs)

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ipe.errors import InputError
-from ipe.inverse.problem import refuse_huge
 from ipe.mdp import Array, Mask, numeric
 from ipe.planning.operators import average
 from ipe.planning.policies import share
@@ -50,6 +49,11 @@ def maximum_entropy_lift(q: Any, v: Any, allowed: Any) -> tuple[Array, Array]:
     live = allowed.any(axis=1)
     lo = np.where(live, np.where(allowed, q, np.inf).min(axis=1), 0.0)
     hi = np.where(live, np.where(allowed, q, -np.inf).max(axis=1), 0.0)
+    with np.errstate(over="ignore"):
+        wide = np.isinf(hi - lo)
+    if wide.any():
+        s = int(np.argmax(wide))
+        raise InputError(f"q[{s}] has values from {lo[s]:g} to {hi[s]:g}: their difference is too large")
     eta = np.where(v >= hi, np.inf, np.where(v <= lo, -np.inf, 0.0))
     eta[lo >= hi] = 0.0
     pi = share(allowed)
@@ -73,7 +77,6 @@ def _checked(q: Any, v: Any, allowed: Any) -> tuple[Array, Array, Mask]:
         if wrong.any():
             at = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is not a finite number")
-    refuse_huge(np.where(mask, q, 0.0), "q")
     return q, v, mask
 
 
