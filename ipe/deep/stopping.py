@@ -5,16 +5,40 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
+_TICK = 0.05
 
-class Stop(threading.Event):
-    """A wish to stop, and the signal that it came by, if it did."""
+
+class Stop:
+    """A wish to stop, and the signal that it came by, if it did.
+
+    Like `threading.Event`, but without a lock: a signal that comes while one is being heard would wait for itself.
+    """
 
     signal: int | None = None
     urgent = False
     """Whether Ctrl-C came a second time."""
+
+    def __init__(self) -> None:
+        self._wished = False
+
+    def set(self) -> None:
+        """Wish it."""
+        self._wished = True
+
+    def is_set(self) -> bool:
+        """Whether it was wished."""
+        return self._wished
+
+    def wait(self, seconds: float) -> bool:
+        """Until it is wished, or so many seconds are over; whether it was."""
+        deadline = time.monotonic() + seconds
+        while not self._wished and (left := deadline - time.monotonic()) > 0.0:
+            time.sleep(min(left, _TICK))
+        return self._wished
 
 
 @contextlib.contextmanager

@@ -209,15 +209,17 @@ class _Elsewhere(_Trainer):
         running: dict[int, subprocess.Popen[bytes]] = {}
         heard: queue.Queue[tuple[int, str | None]] = queue.Queue()
         states: dict[int, str] = {}
+        told = False
         try:
             while waiting or running:
                 while waiting and len(running) < self.processes and not self.stop.is_set():
                     batch = waiting.pop(0)
                     running[batch] = self._start(batch, heard)
-                if self.stop.is_set():
+                if self.stop.is_set() and not told:
                     waiting.clear()
                     for process in running.values():
                         process.terminate()
+                    told = True
                 with contextlib.suppress(queue.Empty):
                     self._hear(*heard.get(timeout=0.2), running, states)
         finally:

@@ -14,10 +14,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ipe.deep.stopping import Stop
+
 
 def main(words: list[str]) -> int:
     """Train the batch; returns the exit code."""
-    stop = threading.Event()
+    stop = Stop()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     threading.Thread(target=_wait_for_the_end, args=(stop,), daemon=True).start()
@@ -53,7 +55,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _wait_for_the_end(stop: threading.Event) -> None:
+def _wait_for_the_end(stop: Stop) -> None:
     # A plain read: the interpreter may be ending while this thread still waits.
     while os.read(0, 4096):
         pass
