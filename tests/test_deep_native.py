@@ -260,7 +260,11 @@ def test_without_a_folder_it_is_compiled_for_this_process(anew: Path) -> None:
 @pytest.mark.usefixtures("anew")
 @pytest.mark.parametrize(
     ("compiler", "sentence"),
-    [("no-such-compiler", "there is no C compiler no-such-compiler"), ("false", "false cannot compile them")],
+    [
+        ("no-such-compiler", "there is no C compiler no-such-compiler"),
+        ("false", "false cannot compile them"),
+        ('gcc "', "CC cannot be read as a command: No closing quotation"),
+    ],
 )
 def test_without_a_compiler_the_products_are_xlas(
     compiler: str, sentence: str, monkeypatch: pytest.MonkeyPatch, anew: Path

@@ -20,6 +20,7 @@ from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.envs import BitFlippingEnv, FakeImageEnv, IdentityEnv, SimpleMultiObsEnv
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from ipe.errors import InputError
@@ -158,6 +159,8 @@ def test_a_plain_dqn_gives_its_values_when_asked(tmp_path: Path) -> None:
     plain.save(tmp_path / "dqn")
     with pytest.raises(InputError, match="parameters of a DQN without a policy network"):
         EpsilonIPEDQN.load(tmp_path / "dqn")
+    with pytest.raises(InputError, match="exploration_final_eps: epsilon-IPE has no schedule of epsilon"):
+        EpsilonIPEDQN.load(tmp_path / "dqn", exploration_final_eps=0.5)
     model = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", **SMALL)
     with pytest.raises(InputError, match="parameters of a DQN without a policy network"):
         model.set_parameters(str(tmp_path / "dqn"))
@@ -344,3 +347,25 @@ def test_it_learns_which_action_is_the_state() -> None:
     )  # fmt: skip
     model.learn(500)
     assert evaluate_policy(model, env, 3, warn=False)[0] == 20.0
+
+
+class _Normalised(FlattenExtractor):  # type: ignore[misc]
+    """Features that depend on running statistics."""
+
+    def __init__(self, observation_space: Any) -> None:
+        super().__init__(observation_space)
+        self.norm = th.nn.BatchNorm1d(self.features_dim)
+
+    def forward(self, observations: Any) -> Any:
+        return self.norm(super().forward(observations))
+
+
+@pytest.mark.parametrize("delta_q", ["target", "online"])
+def test_the_policys_update_does_not_move_the_statistics_of_q(delta_q: Any) -> None:
+    settings = {**SMALL, "policy_kwargs": {"features_extractor_class": _Normalised, "net_arch": [8]}}
+    model = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", delta_q=delta_q, **settings).learn(60)
+    norm = model.q_net.features_extractor.norm
+    before = int(norm.num_batches_tracked)
+    model.train(1, 16)
+    assert int(norm.num_batches_tracked) == before + 1
+    assert norm.training

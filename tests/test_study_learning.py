@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 
 from ipe.analysis import Claim
 from ipe.errors import InputError
-from ipe.experiments.declared import Setting
+from ipe.experiments.declared import Setting, Sweep
+from ipe.experiments.engine import SweepResult
 from ipe.experiments.results import Results
 from ipe.figures.report.series import Series
 from ipe.mdp import Array
 from ipe.studies import freeway, lunar_lander
 from ipe.studies.learning import evidence
+from ipe.studies.learning import run as study_run
 from ipe.studies.learning.confirming import confirming_sweep
 from ipe.studies.learning.run import chosen_parts
 from ipe.studies.learning.study import joined
@@ -181,3 +184,22 @@ def test_fresh_runs_of_the_chosen_settings() -> None:
 def test_nothing_is_not_everything(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         chosen_parts(lunar_lander.STUDY, **arguments)
+
+
+@pytest.mark.parametrize("status", ["stopped", "failed"])
+def test_what_becomes_of_the_fresh_runs_is_told(status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine is stood in for: what is tested is what is made of its answers."""
+
+    def ran(sweep: Sweep, folder: Path, **_: Any) -> SweepResult:
+        fresh = folder.name == "confirm"
+        notes = ["one could not be done"] if fresh else []
+        return SweepResult(folder, status if fresh else "done", 1, 0, {}, {}, notes)
+
+    monkeypatch.setattr(study_run, "run_sweep", ran)
+    monkeypatch.setattr(study_run, "load_results", lambda *_, **__: None)
+    monkeypatch.setattr(study_run, "confirming_sweep", lambda *_: lunar_lander.STUDY.sweeps(2, 100)["curves"])
+    monkeypatch.setattr(study_run, "report_study", lambda *_: ([], []))
+    found = study_run.run_learning_study(
+        lunar_lander.STUDY, tmp_path, runs=2, frames=60_000, only=["curves"], confirm_seeds=2
+    )
+    assert (found.status, found.notes) == (status, ["one could not be done"])
