@@ -7,7 +7,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -230,13 +229,12 @@ def test_a_run_begun_with_them_is_not_resumed_without(monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """As in a new process, with a cache of its own."""
+def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As in a new process, with a cache of its own; what this process has told XLA stays told, and remembered."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(library.VARIABLE, raising=False)
-    library.registered.cache_clear()
-    yield tmp_path / "cache" / "ipe" / "native"
-    library.registered.cache_clear()
+    monkeypatch.setattr(library, "registered", library.registered.__wrapped__)
+    return tmp_path / "cache" / "ipe" / "native"
 
 
 @gcc
