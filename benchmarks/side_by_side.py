@@ -25,6 +25,7 @@ SINGLE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "NPROC": "1",  # of XLA's own pool
     "JAX_PLATFORMS": "cpu",
+    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "0",  # programs run in the thread that calls them
 }
 """What holds NumPy, torch and XLA to one thread, if set before they are imported."""
 

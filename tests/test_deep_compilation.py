@@ -27,6 +27,7 @@ def test_a_process_has_one_thread_and_the_cpu(variables: dict[str, str]) -> None
     changed = training_environment(variables)
     assert changed["XLA_FLAGS"] == "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     assert changed["JAX_PLATFORMS"] == "cpu"
+    assert changed["JAX_CPU_ENABLE_ASYNC_DISPATCH"] == "0"
     assert all(changed[name] == "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
     assert changed["PATH"] == "somewhere"
     assert variables == {"XDG_CACHE_HOME": variables["XDG_CACHE_HOME"], "PATH": "somewhere"}

@@ -1,7 +1,8 @@
 """How training processes use JAX: one thread each, and compiled programs kept for the next process.
 
 One process per core with one XLA thread is more than twice as fast as one process with two: the products are too small
-to share. The cache folder is the user's own: what is in it is executed.
+to share. The program runs in the thread that calls it: to hand it to another one, which the same core has to run, takes
+a twentieth of a small network's frame. The cache folder is the user's own: what is in it is executed.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def training_environment(variables: Mapping[str, str]) -> dict[str, str]:
     changed = dict(variables) | dict.fromkeys(_THREAD_POOLS, "1")
     changed["XLA_FLAGS"] = " ".join([*flags, *_ONE_THREAD])
     changed["JAX_PLATFORMS"] = "cpu"
+    changed["JAX_CPU_ENABLE_ASYNC_DISPATCH"] = "0"
     if (folder := cache_folder(variables)) is not None and "JAX_COMPILATION_CACHE_DIR" not in variables:
         changed["JAX_COMPILATION_CACHE_DIR"] = str(folder)
         changed["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
