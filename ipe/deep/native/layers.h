@@ -146,11 +146,12 @@ static void apply_all(const optimiser *o, int64_t n, const float *gradient) {
 typedef struct {
     lanes gradient[ROWS * 2];
     int64_t at, row_step;
-    int count;
+    int full;
 } pending;
 
-INLINE void apply_pending(const optimiser *o, const pending *p, int i) {
-    apply(o, p->at + (i / 2) * p->row_step + (i % 2) * LANES, p->gradient[i]);
+INLINE void apply_pending(const optimiser *o, const pending *p, int row) {
+    apply(o, p->at + row * p->row_step, p->gradient[2 * row]);
+    apply(o, p->at + row * p->row_step + LANES, p->gradient[2 * row + 1]);
 }
 
 /* Fetch what `apply` will read and write when the block at `at` is full. */
@@ -164,45 +165,61 @@ INLINE void fetch(const optimiser *o, int64_t at) {
     __builtin_prefetch(o->new + at, 1);
 }
 
-/* acc[r] += sum over the batch of x[r][b] error[b], in parts, after each of which a pending vector is applied; `at` is
-   where this block belongs. */
-INLINE void gradient_rows(int rows, const float *x, int64_t x_step, const float *error, int64_t error_step, int64_t batch,
-                          const optimiser *o, const pending *p, int64_t at, lanes acc[][2]) {
-    const int parts = 2 * ROWS;
+/* acc[r] += sum over the batch of x[r][b] error[b], in parts, after each of which a row of the pending block is applied;
+   `at` is where this block belongs. */
+INLINE void gradient_rows(const float *x, int64_t x_step, const float *error, int64_t batch, const optimiser *o,
+                          const pending *p, int64_t at, lanes acc[][2]) {
     int64_t begin = 0;
-    for (int part = 0; part < parts; part++) {
-        const int64_t end = batch * (part + 1) / parts;
-        fetch(o, at + (part / 2) * p->row_step + (part % 2) * LANES);
-        accumulate(rows, end - begin, x + begin, 1, x_step, error + begin * error_step, error_step, acc);
+#pragma GCC unroll 1
+    for (int part = 0; part < ROWS; part++) {
+        const int64_t end = batch * (part + 1) / ROWS;
+        fetch(o, at + part * p->row_step);
+        fetch(o, at + part * p->row_step + LANES);
+        accumulate(ROWS, end - begin, x + begin, 1, x_step, error + begin * GROUP, GROUP, acc);
         begin = end;
-        if (part < p->count) apply_pending(o, p, part);
+        if (p->full) apply_pending(o, p, part);
     }
 }
 
-/* The gradient in the weights, sum over the batch of x error^T: x (inputs, padded batch), error (batch, outputs), outputs
-   a multiple of LANES. */
-static void layer_weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
-                                  int64_t padded, const optimiser *o) {
+INLINE void weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
+                            int64_t padded, const optimiser *o) {
     const int64_t whole = inputs - inputs % ROWS, pairs = outputs - outputs % GROUP;
-    pending waiting = {.row_step = outputs, .count = 0};
-    for (int64_t i = 0; i < whole; i += ROWS)
-        for (int64_t j = 0; j < pairs; j += GROUP) {
+    pending waiting = {.row_step = outputs, .full = 0};
+    for (int64_t j = 0; j < pairs; j += GROUP)
+        for (int64_t i = 0; i < whole; i += ROWS) {
             lanes acc[ROWS][2] = {{{0}}};
-            gradient_rows(ROWS, x + i * padded, padded, error + j, outputs, batch, o, &waiting, i * outputs + j, acc);
+            gradient_rows(x + i * padded, padded, error + j * batch, batch, o, &waiting, i * outputs + j, acc);
 #pragma GCC unroll 8
             for (int r = 0; r < ROWS; r++) {
                 waiting.gradient[2 * r] = acc[r][0];
                 waiting.gradient[2 * r + 1] = acc[r][1];
             }
-            waiting.at = i * outputs + j, waiting.count = 2 * ROWS;
+            waiting.at = i * outputs + j, waiting.full = 1;
         }
-    for (int k = 0; k < waiting.count; k++) apply_pending(o, &waiting, k);
-    for (int64_t i = 0; i < inputs; i++)
-        for (int64_t j = i < whole ? pairs : 0; j < outputs; j += LANES) {
+    if (waiting.full)
+        for (int row = 0; row < ROWS; row++) apply_pending(o, &waiting, row);
+    for (int64_t j = 0; j < outputs; j += LANES) {
+        const int64_t panel = j - j % GROUP, width = panel < pairs ? GROUP : outputs - panel;
+        for (int64_t i = panel < pairs ? whole : 0; i < inputs; i++) {
+            const float *own = error + panel * batch + j - panel;
             lanes acc = {0};
-            for (int64_t b = 0; b < batch; b++) acc += x[i * padded + b] * load(error + b * outputs + j);
+            for (int64_t b = 0; b < batch; b++) acc += x[i * padded + b] * load(own + b * width);
             apply(o, i * outputs + j, acc);
         }
+    }
+}
+
+/* The gradient in the weights, sum over the batch of x error^T: x (inputs, padded batch), error in panels, outputs a
+   multiple of LANES. Sizes that are known beforehand save registers, and there are none to spare. */
+static void layer_weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
+                                  int64_t padded, const optimiser *o) {
+    const optimiser own = *o; /* not to be read anew after everything that is written */
+    if (batch == GROUP)
+        weight_gradient(x, inputs, outputs, error, GROUP, GROUP, &own);
+    else if (padded == GROUP)
+        weight_gradient(x, inputs, outputs, error, batch, GROUP, &own);
+    else
+        weight_gradient(x, inputs, outputs, error, batch, padded, &own);
 }
 
 INLINE void thin_columns(int columns, const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
@@ -226,11 +243,21 @@ static void thin_weight_gradient(const float *x, int64_t inputs, int64_t outputs
     for (; j < outputs; j++) thin_columns(1, x, inputs, outputs, error + j, batch, gradient + j);
 }
 
-/* The gradient in the biases, the sum over the batch: error (batch, outputs), outputs a multiple of LANES. */
+/* A layer's errors, (units, padded batch), as panels: those of GROUP units, (batch, GROUP), after one another, so that a
+   block of products reads from one stretch of memory; the last panel may have LANES units only. */
+static void to_panels(const float *columns, int64_t units, int64_t batch, int64_t padded, float *panels) {
+    for (int64_t j = 0; j < units; j += GROUP) {
+        const int64_t width = units - j < GROUP ? units - j : GROUP;
+        transpose(columns + j * padded, width, batch, padded, panels + j * batch, width);
+    }
+}
+
+/* The gradient in the biases, the sum over the batch; error in panels. */
 static void bias_gradient(const float *error, int64_t outputs, int64_t batch, float *gradient) {
     for (int64_t j = 0; j < outputs; j += LANES) {
+        const int64_t panel = j - j % GROUP, width = outputs - panel < GROUP ? outputs - panel : GROUP;
         lanes acc = {0};
-        for (int64_t b = 0; b < batch; b++) acc += load(error + b * outputs + j);
+        for (int64_t b = 0; b < batch; b++) acc += load(error + panel * batch + b * width + j - panel);
         store(gradient + j, acc);
     }
 }

@@ -70,6 +70,9 @@ static int64_t spots_of(const shape *s, const void *observations, int64_t b, spo
     return spots_of_numbers(s->im, (const float *)observations + b * s->inputs, spots);
 }
 
+/* So many numbers, or a few more: what comes after them begins where vectors do. */
+static int64_t whole_vectors(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
+
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The observations as the first layer wants them: (inputs, padded), 0 beyond the batch. */
@@ -126,7 +129,8 @@ static void network_act(const shape *s, const float *matrix, const float *rest, 
 static void network_backward(const shape *s, const float *matrix, const float *rest, const void *observations,
                              const float *hidden, const float *last, const float *error, const optimiser *of_matrix,
                              const optimiser *of_rest, float *memory) {
-    float *gradient = memory, *of_output = gradient + (s->rest + LANES), *columns = of_output + s->actions * s->padded;
+    float *gradient = memory, *of_output = gradient + whole_vectors(s->rest);
+    float *columns = of_output + s->actions * s->padded;
     float *rows = columns + larger(s->first, s->middle) * s->padded;
     float *x = rows + larger(s->first, s->middle) * s->batch;
 
@@ -140,14 +144,14 @@ static void network_backward(const shape *s, const float *matrix, const float *r
     thin_weight_gradient(rows, s->middle, s->actions, error, s->batch, gradient + s->w2);
 
     layer_input_gradient(rest + s->w2, s->middle, s->actions, of_output, last, columns, s->padded);
-    transpose(columns, s->middle, s->batch, s->padded, rows, s->middle);
+    to_panels(columns, s->middle, s->batch, s->padded, rows);
     bias_gradient(rows, s->middle, s->batch, gradient + s->b1);
     float *next = x; /* of_matrix writes the new weights: the gradient in its inputs comes first */
     layer_input_gradient(matrix, s->first, s->middle, columns, hidden, next, s->padded);
     layer_weight_gradient(hidden, s->first, s->middle, rows, s->batch, s->padded, of_matrix);
 
-    transpose(next, s->first, s->batch, s->padded, rows, s->first);
     if (s->is_image) {
+        transpose(next, s->first, s->batch, s->padded, rows, s->first);
         spot *spots = (spot *)x;
         memset(gradient, 0, (size_t)s->b1 * sizeof(float));
         for (int64_t b = 0; b < s->batch; b++) {
@@ -156,6 +160,7 @@ static void network_backward(const shape *s, const float *matrix, const float *r
         }
     } else {
         const optimiser into = {.gradient = gradient};
+        to_panels(next, s->first, s->batch, s->padded, rows);
         lay_out(s, observations, x);
         layer_weight_gradient(x, s->inputs, s->first, rows, s->batch, s->padded, &into);
         bias_gradient(rows, s->first, s->batch, gradient + s->b0);
@@ -165,7 +170,7 @@ static void network_backward(const shape *s, const float *matrix, const float *r
 
 static int64_t backward_memory(const shape *s) {
     const int64_t widest = larger(s->first, s->middle);
-    return s->rest + LANES + s->actions * s->padded + widest * (s->padded + s->batch) +
+    return whole_vectors(s->rest) + s->actions * s->padded + widest * (s->padded + s->batch) +
            larger(larger(s->first, s->inputs) * s->padded, spots_memory(s));
 }
 
