@@ -3,22 +3,19 @@
     python benchmarks/precision.py
     python benchmarks/precision.py --environment LunarLander-v3 --frames 100000
 
-Seeds are the same on both sides, and so are the initial networks; after that the runs are different ones. XLA's
-products on both sides (`IPE_PRODUCTS=xla`), so that nothing else differs. Printed: the areas under the learning curves
-and the returns of the last 20 episodes, mean and standard error over runs, and the interval of their difference.
+Seeds are the same on both sides, and so are the initial networks; after that the runs are different ones. The products
+are those that training uses on this machine (`IPE_PRODUCTS` chooses others). Printed: the areas under the learning
+curves and the returns of the last 20 episodes, mean and standard error over runs, and the interval of their difference.
 `training.py --precision` has the speed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-os.environ["IPE_PRODUCTS"] = "xla"
 
 import numpy as np
 

@@ -1,7 +1,8 @@
 """The C library's functions in JAX programs; they mean what those of `ipe.deep.networks` and `optimisers` mean.
 
 Every sum over a layer's inputs or over the minibatch is added up in the order of its terms, with fused multiplications
-and additions: neither the number of seeds nor the size of a minibatch changes what comes out for one of them.
+and additions: neither the number of seeds nor the size of a minibatch changes what comes out for one of them. With
+precision bfloat16 the factors of the middle layer's products over a minibatch, nearly all of the work, are rounded so.
 """
 
 from __future__ import annotations
@@ -67,11 +68,12 @@ def rmsprop(
 
 
 def _call(name: str, shapes: Any, architecture: Architecture, **options: Any) -> Any:
-    """A function of arrays; of an image the library is told the sizes."""
+    """A function of arrays; the library is told the sizes of an image, and whether it is to round to bfloat16."""
     call: Any = jax.ffi.ffi_call(name, shapes, **options)
     sizes = architecture.inputs if architecture.image else (0, 0, 0)
     height, width, channels = (np.int64(size) for size in sizes)
-    return partial(call, height=height, width=width, channels=channels)
+    rounded = np.int64(architecture.precision == "bfloat16")
+    return partial(call, bfloat16=rounded, height=height, width=width, channels=channels)
 
 
 def _arrays(parameters: Parameters) -> list[Any]:

@@ -3,6 +3,7 @@
 #ifndef IPE_LAYERS_H
 #define IPE_LAYERS_H
 
+#include "bfloat16.h"
 #include "vectors.h"
 
 #if defined(__AVX512F__)
@@ -12,26 +13,26 @@
 #endif
 #define GROUP (2 * LANES)
 
-/* acc[r] += sum over k of a[k * step + r * row_step] * b[k]; r < rows, b[k] a GROUP. */
-INLINE void accumulate(int rows, int64_t n, const float *a, int64_t step, int64_t row_step, const float *b,
+/* acc[r] += sum over k of a[k * step + r * row_step] * b[k]; r < rows, b[k] a GROUP. All of them may be pairs. */
+INLINE void accumulate(int halves, int rows, int64_t n, const float *a, int64_t step, int64_t row_step, const float *b,
                        int64_t b_step, lanes acc[][2]) {
     for (int64_t k = 0; k < n; k++) {
         const lanes low = load(b + k * b_step), high = load(b + k * b_step + LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
             const float weight = a[k * step + r * row_step];
-            acc[r][0] += weight * low;
-            acc[r][1] += weight * high;
+            acc[r][0] = plus_product(halves, acc[r][0], weight, low);
+            acc[r][1] = plus_product(halves, acc[r][1], weight, high);
         }
     }
 }
 
-INLINE void forward_rows(int rows, const float *weights, const float *bias, int64_t inputs, int64_t outputs,
+INLINE void forward_rows(int halves, int rows, const float *weights, const float *bias, int64_t inputs, int64_t outputs,
                          const float *x, float *y, int64_t batch, int rectified) {
     lanes acc[ROWS][2];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (lanes){0} + bias[r];
-    accumulate(rows, inputs, weights, outputs, 1, x, batch, acc);
+    accumulate(halves, rows, inputs, weights, outputs, 1, x, batch, acc);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         store(y + r * batch, rectified ? relu(acc[r][0]) : acc[r][0]);
@@ -39,16 +40,27 @@ INLINE void forward_rows(int rows, const float *weights, const float *bias, int6
     }
 }
 
-/* y (outputs, batch) = weights^T x + bias, rectified or not; x (inputs, batch), weights (inputs, outputs). */
-static void layer_forward(const float *weights, const float *bias, int64_t inputs, int64_t outputs, const float *x,
-                          float *y, int64_t batch, int rectified) {
+INLINE void all_forward(int halves, const float *weights, const float *bias, int64_t inputs, int64_t outputs,
+                        const float *x, float *y, int64_t batch, int rectified) {
     for (int64_t g = 0; g < batch; g += GROUP) {
         int64_t j = 0;
         for (; j + ROWS <= outputs; j += ROWS)
-            forward_rows(ROWS, weights + j, bias + j, inputs, outputs, x + g, y + j * batch + g, batch, rectified);
+            forward_rows(halves, ROWS, weights + j, bias + j, inputs, outputs, x + g, y + j * batch + g, batch, rectified);
         for (; j < outputs; j++)
-            forward_rows(1, weights + j, bias + j, inputs, outputs, x + g, y + j * batch + g, batch, rectified);
+            forward_rows(halves, 1, weights + j, bias + j, inputs, outputs, x + g, y + j * batch + g, batch, rectified);
     }
+}
+
+/* y (outputs, batch) = weights^T x + bias, rectified or not; x (inputs, batch), weights (inputs, outputs). */
+static void layer_forward(const float *weights, const float *bias, int64_t inputs, int64_t outputs, const float *x,
+                          float *y, int64_t batch, int rectified) {
+    all_forward(0, weights, bias, inputs, outputs, x, y, batch, rectified);
+}
+
+/* The same of pairs, half as many inputs; rectified. */
+static void layer_forward_halves(const float *weights, const float *bias, int64_t inputs, int64_t outputs, const float *x,
+                                 float *y, int64_t batch) {
+    all_forward(1, weights, bias, inputs, outputs, x, y, batch, 1);
 }
 
 /* The same of a single observation: x (inputs), y (outputs). The same bytes as in a batch. */
@@ -77,12 +89,12 @@ static void layer_forward_one(const float *weights, const float *bias, int64_t i
         for (int64_t i = j; i < outputs; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
 }
 
-INLINE void input_rows(int rows, const float *weights, int64_t outputs, const float *error, const float *x, float *out,
+INLINE void input_rows(int halves, int rows, const float *weights, int64_t outputs, const float *error, const float *x, float *out,
                        int64_t batch) {
     lanes acc[ROWS][2];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (lanes){0};
-    accumulate(rows, outputs, weights, 1, outputs, error, batch, acc);
+    accumulate(halves, rows, outputs, weights, 1, outputs, error, batch, acc);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         store(out + r * batch, only(acc[r][0], load(x + r * batch) > 0.0f));
@@ -90,16 +102,27 @@ INLINE void input_rows(int rows, const float *weights, int64_t outputs, const fl
     }
 }
 
-/* out (inputs, batch) = weights error, where the rectified x was positive; error (outputs, batch). */
-static void layer_input_gradient(const float *weights, int64_t inputs, int64_t outputs, const float *error,
-                                 const float *x, float *out, int64_t batch) {
+INLINE void all_input_gradients(int halves, const float *weights, int64_t inputs, int64_t outputs, const float *error,
+                                const float *x, float *out, int64_t batch) {
     for (int64_t g = 0; g < batch; g += GROUP) {
         int64_t i = 0;
         for (; i + ROWS <= inputs; i += ROWS)
-            input_rows(ROWS, weights + i * outputs, outputs, error + g, x + i * batch + g, out + i * batch + g, batch);
+            input_rows(halves, ROWS, weights + i * outputs, outputs, error + g, x + i * batch + g, out + i * batch + g, batch);
         for (; i < inputs; i++)
-            input_rows(1, weights + i * outputs, outputs, error + g, x + i * batch + g, out + i * batch + g, batch);
+            input_rows(halves, 1, weights + i * outputs, outputs, error + g, x + i * batch + g, out + i * batch + g, batch);
     }
+}
+
+/* out (inputs, batch) = weights error, where the rectified x was positive; error (outputs, batch). */
+static void layer_input_gradient(const float *weights, int64_t inputs, int64_t outputs, const float *error,
+                                 const float *x, float *out, int64_t batch) {
+    all_input_gradients(0, weights, inputs, outputs, error, x, out, batch);
+}
+
+/* The same of weights and errors in pairs, half as many outputs. */
+static void layer_input_gradient_halves(const float *weights, int64_t inputs, int64_t outputs, const float *error,
+                                        const float *x, float *out, int64_t batch) {
+    all_input_gradients(1, weights, inputs, outputs, error, x, out, batch);
 }
 
 /* What becomes of a layer's gradient: it is written to `gradient`, or, if that is NULL, a step of RMSprop is made. */
@@ -167,7 +190,7 @@ INLINE void fetch(const optimiser *o, int64_t at) {
 
 /* acc[r] += sum over the batch of x[r][b] error[b], in parts, after each of which a row of the pending block is applied;
    `at` is where this block belongs. */
-INLINE void gradient_rows(const float *x, int64_t x_step, const float *error, int64_t batch, const optimiser *o,
+INLINE void gradient_rows(int halves, const float *x, int64_t x_step, const float *error, int64_t batch, const optimiser *o,
                           const pending *p, int64_t at, lanes acc[][2]) {
     int64_t begin = 0;
 #pragma GCC unroll 1
@@ -175,20 +198,20 @@ INLINE void gradient_rows(const float *x, int64_t x_step, const float *error, in
         const int64_t end = batch * (part + 1) / ROWS;
         fetch(o, at + part * p->row_step);
         fetch(o, at + part * p->row_step + LANES);
-        accumulate(ROWS, end - begin, x + begin, 1, x_step, error + begin * GROUP, GROUP, acc);
+        accumulate(halves, ROWS, end - begin, x + begin, 1, x_step, error + begin * GROUP, GROUP, acc);
         begin = end;
         if (p->full) apply_pending(o, p, part);
     }
 }
 
-INLINE void weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
+INLINE void weight_gradient(int halves, const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
                             int64_t padded, const optimiser *o) {
     const int64_t whole = inputs - inputs % ROWS, pairs = outputs - outputs % GROUP;
     pending waiting = {.row_step = outputs, .full = 0};
     for (int64_t j = 0; j < pairs; j += GROUP)
         for (int64_t i = 0; i < whole; i += ROWS) {
             lanes acc[ROWS][2] = {{{0}}};
-            gradient_rows(x + i * padded, padded, error + j * batch, batch, o, &waiting, i * outputs + j, acc);
+            gradient_rows(halves, x + i * padded, padded, error + j * batch, batch, o, &waiting, i * outputs + j, acc);
 #pragma GCC unroll 8
             for (int r = 0; r < ROWS; r++) {
                 waiting.gradient[2 * r] = acc[r][0];
@@ -203,7 +226,7 @@ INLINE void weight_gradient(const float *x, int64_t inputs, int64_t outputs, con
         for (int64_t i = panel < pairs ? whole : 0; i < inputs; i++) {
             const float *own = error + panel * batch + j - panel;
             lanes acc = {0};
-            for (int64_t b = 0; b < batch; b++) acc += x[i * padded + b] * load(own + b * width);
+            for (int64_t b = 0; b < batch; b++) acc = plus_product(halves, acc, x[i * padded + b], load(own + b * width));
             apply(o, i * outputs + j, acc);
         }
     }
@@ -215,11 +238,21 @@ static void layer_weight_gradient(const float *x, int64_t inputs, int64_t output
                                   int64_t padded, const optimiser *o) {
     const optimiser own = *o; /* not to be read anew after everything that is written */
     if (batch == GROUP)
-        weight_gradient(x, inputs, outputs, error, GROUP, GROUP, &own);
+        weight_gradient(0, x, inputs, outputs, error, GROUP, GROUP, &own);
     else if (padded == GROUP)
-        weight_gradient(x, inputs, outputs, error, batch, GROUP, &own);
+        weight_gradient(0, x, inputs, outputs, error, batch, GROUP, &own);
     else
-        weight_gradient(x, inputs, outputs, error, batch, padded, &own);
+        weight_gradient(0, x, inputs, outputs, error, batch, padded, &own);
+}
+
+/* The same of pairs of observations; `pairs` is half the padded batch. */
+static void layer_weight_gradient_halves(const float *x, int64_t inputs, int64_t outputs, const float *error,
+                                         int64_t pairs, const optimiser *o) {
+    const optimiser own = *o;
+    if (pairs == LANES)
+        weight_gradient(1, x, inputs, outputs, error, LANES, LANES, &own);
+    else
+        weight_gradient(1, x, inputs, outputs, error, pairs, pairs, &own);
 }
 
 INLINE void thin_columns(int columns, const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,

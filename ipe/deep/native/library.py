@@ -24,7 +24,7 @@ TARGETS = ("ipe_forward", "ipe_act", "ipe_backward", "ipe_rmsprop")
 LANES = 16
 """Of a vector, whatever the machine: layers are whole numbers of them."""
 
-_SOURCES = ("vectors.h", "layers.h", "convolution.h", "network.c")
+_SOURCES = ("vectors.h", "bfloat16.h", "layers.h", "convolution.h", "network.c")
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 _PATIENCE = 120.0
 
@@ -52,12 +52,19 @@ def choose(architecture: Architecture) -> str:
 
 def reason(architecture: Architecture) -> str:
     """Why a network's products cannot be native ones; empty if they can."""
-    if architecture.precision != "float32":
-        return f"they are in float32, not {architecture.precision}"
     for name, size in (("width", architecture.width), ("channels", architecture.channels)):
         if size % LANES and (name == "width" or architecture.image):
             return f"{name} must be a multiple of {LANES}, found {size}"
-    return registered()
+    why = registered()
+    if architecture.precision == "bfloat16" and not why and not has_bfloat16():
+        return "this processor has no products of bfloat16"
+    return why
+
+
+@cache
+def has_bfloat16() -> bool:
+    """Whether the library, which can be had, has products of bfloat16 on this machine."""
+    return bool(loaded().ipe_has_bfloat16())
 
 
 @cache

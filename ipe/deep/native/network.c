@@ -2,7 +2,8 @@
 
    The networks are those of ipe/deep/networks.py: `matrix` (seeds, inputs, outputs) is the middle layer's, `rest` all
    other weights and biases in a row. Observations are (seeds, batch, n) numbers; images may have eight of their bits in a
-   byte. Sizes are read from the arrays' shapes, those of images from the attributes channels, height, width (else 0). */
+   byte. Sizes are read from the arrays' shapes, those of images from the attributes channels, height, width (else 0).
+   The attribute bfloat16 says whether the middle layer's products, nearly all of them, are made of pairs. */
 #include <stdlib.h>
 
 #include "convolution.h"
@@ -11,7 +12,7 @@
 
 typedef struct {
     int64_t seeds, batch, padded, inputs, first, middle, actions, rest;
-    int is_image, in_bits;
+    int is_image, in_bits, halves;
     image im;
     int64_t b0, b1, w2, b2; /* where they begin in `rest`, after the first layer's weights */
 } shape;
@@ -38,7 +39,8 @@ static shape shape_of(const XLA_FFI_CallFrame *frame) {
     s.batch = observations->dims[1];
     s.padded = (s.batch + GROUP - 1) / GROUP * GROUP;
     s.inputs = observations->dims[2];
-    s.im = (image){.channels = attribute(frame, 0), .height = attribute(frame, 1), .width = attribute(frame, 2)};
+    s.halves = attribute(frame, 0) != 0;
+    s.im = (image){.channels = attribute(frame, 1), .height = attribute(frame, 2), .width = attribute(frame, 3)};
     s.is_image = s.im.height > 0;
     s.in_bits = observations->dtype == XLA_FFI_DataType_U8;
     if (s.is_image) s.im.maps = s.first / ((s.im.height - 2) * (s.im.width - 2));
@@ -95,7 +97,14 @@ static void network_forward(const shape *s, const float *matrix, const float *re
         lay_out(s, observations, memory);
         layer_forward(rest, rest + s->b0, s->inputs, s->first, memory, hidden, s->padded, 1);
     }
-    layer_forward(matrix, rest + s->b1, s->first, s->middle, hidden, last, s->padded, 1);
+    if (s->halves) {
+        float *weights = memory, *x = weights + s->first * s->middle / 2;
+        halve_rows(matrix, s->first, s->middle, weights);
+        halve_rows(hidden, s->first, s->padded, x);
+        layer_forward_halves(weights, rest + s->b1, s->first / 2, s->middle, x, last, s->padded);
+    } else {
+        layer_forward(matrix, rest + s->b1, s->first, s->middle, hidden, last, s->padded, 1);
+    }
     layer_forward(rest + s->w2, rest + s->b2, s->middle, s->actions, last, memory, s->padded, 0);
     for (int64_t b = 0; b < s->batch; b++)
         for (int64_t a = 0; a < s->actions; a++) output[b * s->actions + a] = memory[a * s->padded + b];
@@ -106,10 +115,11 @@ static int64_t spots_memory(const shape *s) { return 4 * s->im.height * s->im.wi
 
 static int64_t forward_memory(const shape *s) {
     const int64_t first = s->is_image ? s->batch * s->first + spots_memory(s) : s->inputs * s->padded;
-    return larger(first, s->actions * s->padded);
+    const int64_t middle = s->halves ? s->first * (s->middle + s->padded) / 2 : 0;
+    return larger(larger(first, middle), s->actions * s->padded);
 }
 
-/* The b-th observation alone. */
+/* The b-th observation alone, in single precision always: to make pairs of the weights takes longer. */
 static void network_act(const shape *s, const float *matrix, const float *rest, const void *observations, int64_t b,
                         float *output, float *memory) {
     float *last = memory + s->first;
@@ -125,6 +135,27 @@ static void network_act(const shape *s, const float *matrix, const float *rest, 
     layer_forward_one(rest + s->w2, rest + s->b2, s->middle, s->actions, last, output, 0);
 }
 
+/* The middle layer's part of the backward pass in bfloat16: from `columns`, the gradient in its outputs, to the one in its
+   inputs, `next`, and to what becomes of the gradient in the weights. */
+static void backward_halves(const shape *s, const float *matrix, const float *hidden, const float *columns,
+                            const optimiser *of_matrix, float *next, float *memory) {
+    const int64_t pairs = s->padded / 2;
+    float *weights = memory, *error = weights + s->first * s->middle / 2, *x = error + s->middle * pairs;
+    float *turned = x + s->first * pairs;
+    halve_columns(matrix, s->first, s->middle, weights);
+    halve_rows(columns, s->middle, s->padded, error);
+    layer_input_gradient_halves(weights, s->first, s->middle / 2, error, hidden, next, s->padded);
+
+    halve_columns(hidden, s->first, s->padded, x);
+    halve_columns(columns, s->middle, s->padded, error);
+    to_panels(error, s->middle, pairs, pairs, turned);
+    layer_weight_gradient_halves(x, s->first, s->middle, turned, pairs, of_matrix);
+}
+
+static int64_t backward_halves_memory(const shape *s) {
+    return s->halves ? (s->first * s->middle + (s->first + 2 * s->middle) * s->padded) / 2 : 0;
+}
+
 /* From the gradient in the outputs, (batch, actions), to what becomes of the gradient in `matrix` and in `rest`. */
 static void network_backward(const shape *s, const float *matrix, const float *rest, const void *observations,
                              const float *hidden, const float *last, const float *error, const optimiser *of_matrix,
@@ -132,7 +163,8 @@ static void network_backward(const shape *s, const float *matrix, const float *r
     float *gradient = memory, *of_output = gradient + whole_vectors(s->rest);
     float *columns = of_output + s->actions * s->padded;
     float *rows = columns + larger(s->first, s->middle) * s->padded;
-    float *x = rows + larger(s->first, s->middle) * s->batch;
+    float *x = rows + whole_vectors(larger(s->first, s->middle) * s->batch);
+    float *halves = x + larger(larger(s->first, s->inputs) * s->padded, spots_memory(s));
 
     memset(of_output, 0, (size_t)(s->actions * s->padded) * sizeof(float));
     for (int64_t a = 0; a < s->actions; a++) {
@@ -147,8 +179,12 @@ static void network_backward(const shape *s, const float *matrix, const float *r
     to_panels(columns, s->middle, s->batch, s->padded, rows);
     bias_gradient(rows, s->middle, s->batch, gradient + s->b1);
     float *next = x; /* of_matrix writes the new weights: the gradient in its inputs comes first */
-    layer_input_gradient(matrix, s->first, s->middle, columns, hidden, next, s->padded);
-    layer_weight_gradient(hidden, s->first, s->middle, rows, s->batch, s->padded, of_matrix);
+    if (s->halves) {
+        backward_halves(s, matrix, hidden, columns, of_matrix, next, halves);
+    } else {
+        layer_input_gradient(matrix, s->first, s->middle, columns, hidden, next, s->padded);
+        layer_weight_gradient(hidden, s->first, s->middle, rows, s->batch, s->padded, of_matrix);
+    }
 
     if (s->is_image) {
         transpose(next, s->first, s->batch, s->padded, rows, s->first);
@@ -170,8 +206,8 @@ static void network_backward(const shape *s, const float *matrix, const float *r
 
 static int64_t backward_memory(const shape *s) {
     const int64_t widest = larger(s->first, s->middle);
-    return whole_vectors(s->rest) + s->actions * s->padded + widest * (s->padded + s->batch) +
-           larger(larger(s->first, s->inputs) * s->padded, spots_memory(s));
+    return whole_vectors(s->rest) + s->actions * s->padded + widest * s->padded + whole_vectors(widest * s->batch) +
+           larger(larger(s->first, s->inputs) * s->padded, spots_memory(s)) + backward_halves_memory(s);
 }
 
 /* ---- XLA ---- */
@@ -195,6 +231,9 @@ static XLA_FFI_Error *out_of_memory(XLA_FFI_CallFrame *frame) {
                                       .errc = XLA_FFI_Error_Code_RESOURCE_EXHAUSTED};
     return frame->api->XLA_FFI_Error_Create(&args);
 }
+
+/* Whether the attribute bfloat16 may be set. */
+int ipe_has_bfloat16(void) { return HAS_HALVES; }
 
 /* matrix, rest, observations -> outputs, hidden layer, last layer */
 XLA_FFI_Error *ipe_forward(XLA_FFI_CallFrame *frame) {
