@@ -132,7 +132,7 @@ class TrainingSettings(_Settings):
     n_step: Annotated[int, Field(ge=1, le=100)] = 1
     """Rewards before bootstrapping, in the value update."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the factors of matrix products; everything else is float32."""
+    """Of the factors of matrix products (with native products, of the middle layer's); everything else is float32."""
 
     @property
     def learns_policy(self) -> bool:
