@@ -447,6 +447,15 @@ def interrupt(child: subprocess.Popen[bytes]) -> None:
     child.send_signal(signal.SIGINT)
 
 
+def ended(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """What it has written when it is over, in a minute at most: if not, it is not left to run on."""
+    try:
+        return child.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        raise
+
+
 def test_control_c_in_a_long_solve(tmp_path: Path) -> None:
     content = io.BytesIO()
     np.save(content, np.random.default_rng(0).normal(size=(50_000, 4)))
@@ -456,7 +465,7 @@ def test_control_c_in_a_long_solve(tmp_path: Path) -> None:
     child.stdin.write(content.getvalue())  # more than a pipe holds: once it is through, the command runs
     child.stdin.flush()
     interrupt(child)
-    out, err = child.communicate(timeout=60)
+    out, err = ended(child)
     assert (out, err) == (b"", b"ipe solve: interrupted\n")
     # Python dies by the signal itself if that came while it was executing generated code; a shell calls both 130.
     assert child.returncode in (program.INTERRUPTED, -signal.SIGINT)
@@ -475,7 +484,7 @@ def test_control_c_in_code_that_does_not_return_to_python() -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     interrupt(child)
-    _, err = child.communicate(timeout=60)
+    _, err = ended(child)
     assert (child.returncode, err) == (100, b"over")
 
 
@@ -495,7 +504,7 @@ def test_python_ends_by_itself_if_it_can() -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     interrupt(child)
-    out, err = child.communicate(timeout=60)
+    out, err = ended(child)
     assert (child.returncode, out, err) == (0, b"by itself\n", b"")
 
 
