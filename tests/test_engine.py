@@ -305,11 +305,22 @@ def test_a_running_scheduler_and_its_end(place: Path, reference: dict[str, Any])
 
 
 def test_no_scheduler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import Client
+
+    made: list[Client] = []
+    start = Client.start
+
+    def remembered(client: Client, **options: Any) -> Any:
+        made.append(client)
+        return start(client, **options)
+
+    monkeypatch.setattr(Client, "start", remembered)
     monkeypatch.setattr("ipe.experiments.cluster._CONNECT_SECONDS", 1.0)
     for address in ("tcp://127.0.0.1:9", "nowhere at all"):
         with pytest.raises(InputError, match=f"there is no Dask scheduler at {address}: "):
             run_sweep(small_sweep(), tmp_path / "out", scheduler=address)
     assert list(tmp_path.iterdir()) == []
+    assert [client.status for client in made] == ["closed"] * len(made) != []
 
 
 def test_workers_that_do_not_see_the_folder_are_refused(tmp_path: Path) -> None:

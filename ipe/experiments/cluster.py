@@ -45,9 +45,20 @@ def check_scheduler(address: str) -> None:
 def _connected(address: str) -> Client:
     from distributed import Client
 
+    made: list[Client] = []
+
+    class Known(Client):  # type: ignore[misc]
+        """One that is known before it is connected."""
+
+        def start(self, **options: Any) -> Any:
+            made.append(self)
+            return super().start(**options)
+
     try:
-        return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        return Known(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError, ImportError) as error:
+        for client in made:  # left to Python's collector, it would wait for a lock that whoever is collecting may hold
+            client.close()
         said = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"there is no Dask scheduler at {address}: {said}") from None
 
