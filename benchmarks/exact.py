@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 import ipe
-from ipe.mdp import Array, FiniteMDP
+from ipe.base.arrays import Array
+from ipe.mdp import FiniteMDP
 
 SOLVERS = ("ipe", "clarabel-box", "clarabel-simplex")
 

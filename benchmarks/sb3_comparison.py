@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ipe.analysis import aucs, curves, difference_interval, frame_grid, recorded_curves, standard_error
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
+from ipe.base.parquet import parquet_bytes, read_parquet
 from ipe.errors import InputError
-from ipe.parquet import parquet_bytes, read_parquet
 
 ALGORITHMS = {"epsilon-IPE": "epsilon-ipe", "epsilon schedule": "dqn"}
 """Names in figures, and of folders."""

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ipe.base.arrays import Array, numeric
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP, numeric
+from ipe.mdp import FiniteMDP
 
 POLICY_TOLERANCE = 1e-8
 

@@ -20,11 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from ipe.base.arrays import Array, Mask
 from ipe.mdp_input import (
     ROW_SUM_TOLERANCE,
-    Array,
-    Indices,
-    Mask,
     allowed_mask,
     as_rows,
     check_gamma,
@@ -34,12 +32,11 @@ from ipe.mdp_input import (
     check_terminal_rows,
     check_tolerance,
     keep_rows,
-    numeric,
     start_distribution,
     terminal_mask,
 )
 
-__all__ = ["ROW_SUM_TOLERANCE", "Array", "FiniteMDP", "Indices", "Mask", "numeric"]
+__all__ = ["ROW_SUM_TOLERANCE", "FiniteMDP"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

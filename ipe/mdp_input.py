@@ -7,34 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from ipe.base.arrays import Array, Mask, array_like, numeric
 from ipe.errors import InputError
 
-Array: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
-Indices: TypeAlias = NDArray[np.intp]
-
 ROW_SUM_TOLERANCE = 1e-8
-
-
-def numeric(array: Any, name: str) -> Array:
-    """`array` as float64, or an `InputError` that names it."""
-    out = _array(array, name, of=" of numbers")
-    if out.dtype.kind not in "fiub":
-        raise InputError(f"{name} must hold real numbers, found dtype {out.dtype}")
-    return out.astype(np.float64)
-
-
-def _array(array: Any, name: str, of: str = "") -> NDArray[Any]:
-    try:
-        return np.asarray(array)
-    except ValueError as error:  # ragged lists
-        raise InputError(f"{name} is not an array{of}: {error}") from None
 
 
 def check_gamma(gamma: float) -> float:
@@ -136,7 +118,7 @@ def terminal_mask(terminal: ArrayLike | None, n_states: int) -> Mask:
     """The terminal states, given as a mask or as indices."""
     if terminal is None:
         return np.zeros(n_states, dtype=bool)
-    given = _array(terminal, "terminal")
+    given = array_like(terminal, "terminal")
     if given.dtype == bool:
         if given.shape != (n_states,):
             raise InputError(f"terminal, a mask, must have shape ({n_states},); found {_shape(given)}")
@@ -158,7 +140,7 @@ def allowed_mask(allowed: ArrayLike | None, terminal: Mask, n_actions: int) -> M
     n_states = terminal.shape[0]
     if allowed is None:
         return np.repeat(~terminal[:, None], n_actions, axis=1)
-    given = _array(allowed, "allowed")
+    given = array_like(allowed, "allowed")
     if given.dtype != bool or given.shape != (n_states, n_actions):
         raise InputError(
             f"allowed must be boolean with shape ({n_states}, {n_actions}); found {given.dtype}, {_shape(given)}"
@@ -281,7 +263,7 @@ def start_distribution(start: ArrayLike | None, terminal: Mask) -> Array | None:
     if start is None:
         return None
     n_states = terminal.shape[0]
-    given = _array(start, "start")
+    given = array_like(start, "start")
     if given.ndim == 0 and given.dtype.kind in "iu":
         if not 0 <= int(given) < n_states:
             raise InputError(f"start names state {int(given)}, but states run from 0 to {n_states - 1}")

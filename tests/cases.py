@@ -9,11 +9,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ipe import EvaluationPolicy, evaluation_policy
+from ipe.base.arrays import Array
 from ipe.checks import Form
 from ipe.inverse.closed_forms import has_exact_successors
 from ipe.inverse.problem import Norm
 from ipe.inverse.solve import METHODS_OF
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from tests.oracles import (
     box_problem,
     least_in_box,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ipe.mdp import Array, FiniteMDP
+from ipe.base.arrays import Array
+from ipe.mdp import FiniteMDP
 from ipe.planning import policy_values, random_policy
 from ipe.polytope.boundary import two_states
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog, lsq_linear, minimize
 
+from ipe.base.arrays import Array
 from ipe.checks import Form
 from ipe.inverse.problem import Norm
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 

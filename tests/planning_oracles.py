@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ipe.mdp import Array, FiniteMDP
+from ipe.base.arrays import Array
+from ipe.mdp import FiniteMDP
 
 Row = list[Fraction]
 

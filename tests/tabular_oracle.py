@@ -14,7 +14,8 @@ import jax
 import numpy as np
 from scipy.optimize import brentq
 
-from ipe.mdp import Array, FiniteMDP
+from ipe.base.arrays import Array
+from ipe.mdp import FiniteMDP
 from tests.oracles import dense_transitions
 
 DEFAULTS: dict[str, float] = {

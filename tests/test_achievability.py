@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 
+from ipe.base.arrays import Array
 from ipe.checks import Form
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.achievability import distance_bounds, is_achievable
 from ipe.inverse.distance import MAX_PAIRS, distance_to_achievable
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import policy_values
 from ipe.polytope import value_polytope
 from ipe.zoo import dadashi, garnet, switch_stay

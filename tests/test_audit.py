@@ -16,8 +16,9 @@ from ipe.audit.crossing import crossed_residual
 from ipe.audit.decomposition import Decomposition, decompose, pair_errors
 from ipe.audit.empirical import empirical_model
 from ipe.audit.optimism import fit_optimism
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import action_bounds, bellman_operator, greedy_policy, policy_values, random_policy
 from tests.audit_cases import drawn, switch_stay_batch
 

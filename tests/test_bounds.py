@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from ipe.base.arrays import Array
 from ipe.checks import Form
 from ipe.errors import InputError
 from ipe.inverse import counterexamples
@@ -21,7 +22,7 @@ from ipe.inverse.bounds import Bound, proposition_1, proposition_2
 from ipe.inverse.counterexamples import losses
 from ipe.inverse.solve import evaluation_policy
 from ipe.inverse.theorems import loss_bound, theorem_1, theorem_1_remark, theorem_2
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, policy_values
 from ipe.zoo import garnet, switch_stay
 from tests.oracles import look_ahead, optimal_value, policy_value, residual_of

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ipe.inverse.l2 as l2_module
 import ipe.inverse.rows as rows_module
+from ipe.base.arrays import Array
 from ipe.inverse.closed_forms import clip_values, separable
 from ipe.inverse.duality import lower_bound, project_dual
 from ipe.inverse.interior_point import solve_interior_point
@@ -20,7 +21,7 @@ from ipe.inverse.least_squares import solve_l2_interior_point, solve_least_squar
 from ipe.inverse.lp import solve_lp
 from ipe.inverse.pdhg import solve_pdhg
 from ipe.inverse.problem import BoxProblem, BoxSolution, Norm, q_problem, v_problem
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup
 from ipe.zoo import garnet
 from tests.oracles import box_problem, least_in_box, policy_value

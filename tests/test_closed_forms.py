@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose
 
 from ipe import evaluation_policy
+from ipe.base.arrays import Array
 from ipe.inverse.problem import Norm
 from ipe.inverse.solve import METHODS_OF
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from tests.cases import ALL_METHODS, NORMS, RTOL, Case, cases
 from tests.oracles import (
     box_problem,

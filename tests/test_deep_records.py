@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipe.base.parquet import parquet_bytes, read_parquet
 from ipe.deep import machine
 from ipe.deep.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from ipe.deep.machine import describe_machine, versions
 from ipe.deep.records import Records, merge_records, read_episodes, read_progress, read_run, write_records, write_run
 from ipe.errors import InputError
-from ipe.parquet import parquet_bytes, read_parquet
 
 NAN = math.nan
 Row = tuple[int, int, float, int]

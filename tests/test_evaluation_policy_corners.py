@@ -9,9 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ipe import EvaluationPolicy, evaluation_policy
+from ipe.base.arrays import Array
 from ipe.inverse.problem import Norm
 from ipe.inverse.solve import METHODS_OF
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import uniform_policy
 from tests.oracles import norm_of, policy_value
 from tests.strategies import random_mdp, random_pi, random_q, random_v

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from ipe import EvaluationPolicy, evaluation_policy
+from ipe.base.arrays import Array
 from ipe.inverse.problem import Norm
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from tests.cases import ALL_METHODS, NORMS, Case, cases, solve_form
 from tests.oracles import (
     policy_value,

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from ipe.base.arrays import Array
 from ipe.behaviours import epsilon_greedy
 from ipe.cli.polytope import grid_around
 from ipe.entropy import epsilon_from_logits, epsilon_from_probabilities
@@ -16,7 +17,7 @@ from ipe.inverse.achievability import distance_bounds, is_achievable
 from ipe.inverse.lift import maximum_entropy_lift
 from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.solve import evaluation_policy
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, policy_values
 from ipe.planning.batch import many_policy_values
 from ipe.planning.operators import backup

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.testing import assert_allclose
 
+from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.figures import learning_curves, save_figure
-from ipe.mdp import Array
 
 GRID = np.array([1000, 2000, 3000, 4000])
 NAN = np.nan

@@ -18,10 +18,11 @@ from matplotlib.patches import Polygon
 from matplotlib.quiver import Quiver
 from numpy.testing import assert_allclose
 
+from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.figures.polytope import draw_polytope, draw_value_map
 from ipe.figures.style import OKABE_ITO
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.polytope import paper_grid, value_map, value_polytope
 from ipe.zoo import dadashi, garnet, switch_stay
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipe.atomic import check_folder, write_files
+from ipe.base.atomic import check_folder, write_files
 from ipe.errors import InputError
 
 

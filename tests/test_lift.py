@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.inverse import maximum_entropy_lift
-from ipe.mdp import Array
 from tests.oracles import entropy_of, most_entropy
 from tests.strategies import generators
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from scipy import sparse
 
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.zoo import garnet, switch_stay
 from tests.strategies import mdps
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipe import zoo
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.checks import check_q
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP

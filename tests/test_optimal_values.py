@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from ipe import zoo
+from ipe.base.arrays import Array
 from ipe.errors import InputError, NotSolvedError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import OptimalValues, greedy_policy, optimal_values, policy_values, q_from_v
 from ipe.planning.optimal import PlanningMethod
 from tests.planning_oracles import distance, exact_optimal_values, exact_policy_values

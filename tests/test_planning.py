@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipe import planning, zoo
+from ipe.base.arrays import Array
 from ipe.checks import check_policy
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from tests.strategies import generators, mdps, random_mdp, random_pi, random_q, random_v
 
 untyped: Any = planning  # to call it with what it must refuse

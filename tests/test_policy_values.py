@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ipe import zoo
+from ipe.base.arrays import Array
 from ipe.errors import InputError, NotSolvedError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import bellman_operator, linear, policy_values, q_from_v, random_policy, uniform_policy
 from ipe.planning.krylov import bicgstab
 from tests.planning_oracles import distance, exact_policy_values

@@ -11,10 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from ipe.base.arrays import Array, Mask
 from ipe.errors import InputError
 from ipe.inverse import evaluation_policy
 from ipe.inverse.problem import Norm
-from ipe.mdp import Array, FiniteMDP, Mask
+from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, policy_values
 from ipe.polytope import ValuePolytope, paper_grid, value_map, value_polytope
 from ipe.zoo import dadashi, garnet, switch_stay

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import ipe
+from ipe.base.arrays import Array
 from ipe.checks import check_q
 from ipe.inverse import EvaluationPolicy, evaluation_policy, regularised_evaluation_policy
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import q_from_v, uniform_policy
 from tests.strategies import generators, mdps, random_mdp, random_q, random_v
 

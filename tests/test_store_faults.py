@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.errors import InputError
 from ipe.experiments import manifests
 from ipe.experiments.claims import ClaimLostError, take_claim

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from ipe import zoo
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 
 GYMNASIUM = ("frozen-lake", "cliff-walking", "taxi")
 

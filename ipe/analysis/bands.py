@@ -9,7 +9,7 @@ from ipe.analysis.bootstrap import Seed, check_generator, resample_counts
 from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.curves import check_curves
 from ipe.analysis.statistics import tolerance_rank
-from ipe.mdp import Array
+from ipe.base.arrays import Array
 
 
 def bootstrap_band(curves: ArrayLike, *, seed: Seed, level: float = 0.95, resamples: int = 2000) -> tuple[Array, Array]:

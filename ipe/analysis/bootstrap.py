@@ -11,8 +11,8 @@ import numpy as np
 from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.scores import Scores, check_strata
 from ipe.analysis.statistics import trimmed
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array
 
 Seed: TypeAlias = int | np.random.Generator
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.arrays import Array, numeric
 from ipe.errors import InputError
-from ipe.mdp import Array, numeric
 
 Frames: TypeAlias = NDArray[np.int64]
 

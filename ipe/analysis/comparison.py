@@ -26,8 +26,8 @@ from ipe.analysis.bootstrap import (
 )
 from ipe.analysis.columns import check_count, check_share, finite_numbers
 from ipe.analysis.scores import Scores, check_strata
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array
 
 
 @dataclass(frozen=True, eq=False)

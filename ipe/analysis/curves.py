@@ -20,8 +20,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from ipe.analysis.columns import Frames, check_count, finite_numbers, runs_of, whole_numbers
+from ipe.base.arrays import Array, numeric
 from ipe.errors import InputError
-from ipe.mdp import Array, numeric
 
 WINDOW = 20
 """Episodes in the mean, as in the paper."""

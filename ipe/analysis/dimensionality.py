@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from ipe.analysis.columns import check_share
 from ipe.analysis.sensitivity import Setting, check_settings, varied
+from ipe.base.arrays import Array, numeric
 from ipe.errors import InputError
-from ipe.mdp import Array, numeric
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ipe.analysis.columns import one_axis
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array
 
 Scores: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """One number per run; or, for several tasks or settings (strata), a name for each with one number per run."""

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from ipe.analysis.bootstrap import RESAMPLES, Seed, apply_statistic, check_generator, resampled, statistic_of
 from ipe.analysis.columns import check_count
 from ipe.analysis.scores import check_scores, standard_error
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ipe.analysis.scores import check_scores, standard_error
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array
 
 Setting: TypeAlias = Mapping[str, Any]
 """The hyperparameters of a setting by name: numbers, words, None, tuples."""

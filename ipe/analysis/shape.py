@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from ipe.analysis.bootstrap import Interval, Seed, check_generator, interval_of, resample_counts
 from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.curves import check_curves
+from ipe.base.arrays import Array, numeric
 from ipe.errors import InputError
-from ipe.mdp import Array, numeric
 
 RESAMPLES = 2_000
 

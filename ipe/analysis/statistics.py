@@ -13,8 +13,8 @@ from scipy.stats import beta, trim_mean
 
 from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.scores import check_scores
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 
 from ipe.audit.decomposition import pair_errors
 from ipe.audit.empirical import EmpiricalModel, assemble
+from ipe.base.arrays import Mask
 from ipe.inverse import evaluation_policy
-from ipe.mdp_input import Mask
 
 
 def crossed_residual(model: EmpiricalModel) -> float:

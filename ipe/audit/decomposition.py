@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipe.audit.empirical import EmpiricalModel
-from ipe.mdp_input import Array
+from ipe.base.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,9 @@ import numpy as np
 from scipy import sparse
 
 from ipe.audit.transitions import Transitions, check_finite
+from ipe.base.arrays import Array, Indices, Mask, numeric
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
-from ipe.mdp_input import Array, Indices, Mask, numeric
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,13 @@ from ipe.audit.empirical import EmpiricalModel, empirical_model
 from ipe.audit.optimism import fit_optimism
 from ipe.audit.result import Exploration, TableAudit, WorstState
 from ipe.audit.transitions import Transitions
+from ipe.base.arrays import Array, Indices, numeric
 from ipe.checks import check_policy
 from ipe.entropy import epsilon_from_probabilities
 from ipe.errors import InputError
 from ipe.inverse import EvaluationPolicy, evaluation_policy
 from ipe.inverse.closed_forms import has_exact_successors
 from ipe.inverse.solve import HIGHS_UP_TO
-from ipe.mdp_input import Array, Indices, numeric
 from ipe.planning import action_bounds
 from ipe.planning.operators import average
 

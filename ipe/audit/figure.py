@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ipe.audit.result import Audit, SampleAudit, TableAudit
+from ipe.base.arrays import Array
 from ipe.figures.style import OKABE_ITO, new_figure, style
-from ipe.mdp_input import Array
 
 _EVALUATION, _GREEDY = OKABE_ITO["blue"], OKABE_ITO["vermillion"]
 _SHADES = {

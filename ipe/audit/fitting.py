@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.audit.transitions import Transitions
+from ipe.base.arrays import Array, Mask
 from ipe.deep.networks import Architecture, backward, features, forward, initial_parameters
 from ipe.deep.optimisers import initial_moments, step
 from ipe.entropy import softmax
 from ipe.errors import InputError
-from ipe.mdp_input import Array, Mask
 from ipe.updates import paper_gradient
 
 BLOCKS = 20

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import lsqr
 
 from ipe.audit.decomposition import PairErrors
 from ipe.audit.empirical import EmpiricalModel
-from ipe.mdp_input import Array, Mask
+from ipe.base.arrays import Array, Mask
 
 MOST_FREE = 1000
 """States in F up to which the dense inverse of G is affordable."""

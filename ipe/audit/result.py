@@ -9,8 +9,8 @@ import numpy as np
 
 from ipe.audit.decomposition import Decomposition, PairErrors
 from ipe.audit.empirical import EmpiricalModel
+from ipe.base.arrays import Array, Mask
 from ipe.inverse import EvaluationPolicy
-from ipe.mdp_input import Array, Mask
 
 PolicySource: TypeAlias = Literal["fitted", "network", "given"]
 

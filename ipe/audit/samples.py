@@ -18,9 +18,9 @@ import numpy as np
 
 from ipe.audit.result import Exploration, Parts, PolicySource, SampleAudit, WorstTransition
 from ipe.audit.transitions import Transitions, check_finite
+from ipe.base.arrays import Array, Mask, numeric
 from ipe.entropy import entropy, epsilon_from_probabilities
 from ipe.errors import InputError
-from ipe.mdp_input import Array, Mask, numeric
 from ipe.planning.operators import average
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.atomic import write_atomic
+from ipe.base.arrays import Array, Indices, Mask
+from ipe.base.atomic import write_atomic
 from ipe.errors import InputError
 from ipe.mdp_files.common import PathLike, check_keys, naming, read_npz, suffix_of
-from ipe.mdp_input import Array, Indices, Mask
 
 _REQUIRED = ("action", "reward", "terminated")
 _OPTIONAL = ("state", "next_state", "observation", "next_observation", "truncated")

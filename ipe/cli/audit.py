@@ -78,8 +78,8 @@ class Arguments:
 def run(arguments: Arguments) -> None:
     """Audit, write what is asked for, and print."""
     _check(arguments)
-    from ipe.atomic import write_atomic
     from ipe.audit import audit_contents
+    from ipe.base.atomic import write_atomic
 
     result = _audit(arguments)
     content = json_text({"source": arguments.source, **audit_contents(result)})

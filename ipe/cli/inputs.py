@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ipe.errors import InputError
 
 if TYPE_CHECKING:  # numpy and scipy come when a command runs, not for its help
+    from ipe.base.arrays import Array
     from ipe.checks import Form
-    from ipe.mdp import Array, FiniteMDP
+    from ipe.mdp import FiniteMDP
 
 _VALUE_FILES = (".npy", ".npz", ".json", ".csv", ".txt")
 

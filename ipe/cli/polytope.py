@@ -12,7 +12,7 @@ from ipe.cli.outputs import check_out
 from ipe.cli.parsing import Flag
 
 if TYPE_CHECKING:
-    from ipe.mdp import Array
+    from ipe.base.arrays import Array
 
 GRID_STEPS = 12
 """About how many steps of the grid the longer side of the polytope takes."""

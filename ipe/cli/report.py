@@ -53,7 +53,7 @@ def run(arguments: Arguments) -> None:
     folder = Path(arguments.folder)
     out = folder / "report" if arguments.out is None else Path(arguments.out)
 
-    from ipe.atomic import check_folder
+    from ipe.base.atomic import check_folder
     from ipe.experiments.results import load_results
     from ipe.figures.report import run_versions, write_report
 

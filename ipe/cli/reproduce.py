@@ -90,7 +90,7 @@ def _run_parts(arguments: Arguments, out: Path, only: list[str] | None) -> None:
     if changes.get("seed", 0) < 0:
         raise InputError("--seed must be at least 0")
 
-    from ipe.atomic import check_folder
+    from ipe.base.atomic import check_folder
     from ipe.studies.run import choose_parts, run_study
 
     check_folder(out, arguments.overwrite)

@@ -136,7 +136,7 @@ def _is_json(path: str | None) -> bool:
 def _write(result: EvaluationPolicy, as_json: str, path: str, overwrite: bool) -> None:
     import numpy as np
 
-    from ipe.atomic import write_atomic
+    from ipe.base.atomic import write_atomic
 
     content = f"{as_json}\n".encode()
     if not _is_json(path):

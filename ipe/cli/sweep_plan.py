@@ -23,7 +23,7 @@ def print_plan(
         more_cores: a number of cores to estimate the time for too.
         batch_seeds: most seeds in a job.
     """
-    from ipe.cores import available_cores
+    from ipe.base.cores import available_cores
     from ipe.experiments.grids import jobs
     from ipe.experiments.planning import plan_sweep
 

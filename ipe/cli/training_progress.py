@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipe.base.cores import available_cores
 from ipe.cli.tables import columns, duration, number
-from ipe.cores import available_cores
 
 if TYPE_CHECKING:
     from ipe.deep import Progress, SeedProgress

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.deep.plain import decode, encode, json_text
 from ipe.deep.tensors import check_arrays, describe_arrays, hash_file, write_tensors
 from ipe.errors import InputError
@@ -35,7 +35,7 @@ SCHEMA = 1
 MAX_FRAME = 10**12 - 1
 
 _NAME = re.compile(r"checkpoint-[0-9]{12}-[0-9a-f]{24}\.(json|safetensors)")
-_PART = re.compile(r"\.[0-9a-f]{16}\.part")  # as ipe.atomic names a file before it is whole
+_PART = re.compile(r"\.[0-9a-f]{16}\.part")  # as ipe.base.atomic names a file before it is whole
 
 
 @dataclass(frozen=True, eq=False)

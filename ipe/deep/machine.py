@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ipe.cores import available_cores
+from ipe.base.cores import available_cores
 
 _PACKAGES = {
     "ipe": ("ipe",),

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.deep.checkpoints import Checkpoint, load_checkpoint, under
 from ipe.deep.machine import describe_machine, versions
 from ipe.deep.records import Records, merge_records, read_run, write_records, write_run

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ipe.cores import available_cores
+from ipe.base.cores import available_cores
 from ipe.deep.batches import Progress, train_batch
 from ipe.deep.compilation import training_environment
 from ipe.deep.environments import make_environment

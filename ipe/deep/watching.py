@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
 from ipe.deep.evaluation import check_seed, choose_seeds, policy_in_words
 from ipe.deep.playing import Agent, Moment, agent, evaluation_seed, play, read_trained

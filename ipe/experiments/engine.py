@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipe.cores import available_cores
+from ipe.base.cores import available_cores
 from ipe.deep.stopping import Stop, stopping
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep

@@ -9,7 +9,7 @@ import secrets
 import time
 from pathlib import Path
 
-_PART = re.compile(r"\.[0-9a-f]{16}\.part")  # as ipe.atomic names a file before it is whole, too
+_PART = re.compile(r"\.[0-9a-f]{16}\.part")  # as ipe.base.atomic names a file before it is whole, too
 _PART_SECONDS = 3600.0
 
 

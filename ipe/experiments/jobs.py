@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.deep.compilation import keep_memory, training_environment
 from ipe.errors import InputError
 from ipe.experiments.claims import Claim, ClaimLostError

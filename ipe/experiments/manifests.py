@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.deep.machine import describe_machine, versions
 from ipe.deep.records import Records
 from ipe.errors import InputError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ipe.cores import available_cores
+from ipe.base.cores import available_cores
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
 from ipe.experiments.manifests import Manifest, manifest_paths, read_manifest

@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.deep.machine import versions
 from ipe.deep.plain import encode
 from ipe.deep.records import Records

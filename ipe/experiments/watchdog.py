@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.errors import InputError
 from ipe.explorer.bundle import WEB, bundle
 from ipe.explorer.models import examples, page_model

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipe.mdp import Array, Mask
+from ipe.base.arrays import Array, Mask
 
 Inside = Callable[[Array], Mask]
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ipe.analysis.curves import WINDOW, mean_and_standard_error
+from ipe.base.arrays import Array, numeric
 from ipe.errors import InputError
 from ipe.figures.style import CYCLE, new_figure, style
-from ipe.mdp import Array, numeric
 
 _DASHES = ("-", "--", "-.", ":")
 """A second sign beside the colour: groups beyond the palette's six, and print in grey, stay apart."""

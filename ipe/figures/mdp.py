@@ -14,11 +14,12 @@ from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
+from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.figures.curves import Label, at, label_along, label_around, place_labels, trim, unit
 from ipe.figures.mdp_layout import Layout, inside_state, layout
 from ipe.figures.style import CYCLE, check_figure_path, new_figure, save_figure, style
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 
 MAX_STATES = 12
 MAX_ARROWS = 100

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
+from ipe.base.arrays import Array
 from ipe.figures.curves import Inside, arc, at, left_of, loop, trim, unit
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ipe.base.arrays import Array, Mask
 from ipe.errors import InputError
 from ipe.figures.style import OKABE_ITO, check_figure_path, save_figure, style
 from ipe.figures.value_plane import EDGE, draw_on, panels, root_figure, view_of
-from ipe.mdp import Array, FiniteMDP, Mask
+from ipe.mdp import FiniteMDP
 from ipe.polytope import value_map, value_polytope
 from ipe.polytope.polytope import check_points
 

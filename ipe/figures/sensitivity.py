@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from ipe.base.arrays import Array
 from ipe.figures.style import CYCLE, new_figure, style
-from ipe.mdp import Array
 
 
 @dataclass(frozen=True, eq=False)

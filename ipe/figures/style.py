@@ -13,7 +13,7 @@ import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.errors import InputError
 
 OKABE_ITO: dict[str, str] = {

@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ipe.base.arrays import Array
 from ipe.figures.style import OKABE_ITO, new_figure, style
 from ipe.figures.value_plane import draw_on, polytope_handles, set_axes, view_of
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.polytope import value_polytope
 
 _ESTIMATE: dict[str, Any] = {"color": OKABE_ITO["blue"], "marker": "o", "markersize": 2.6, "linewidth": 0.5}

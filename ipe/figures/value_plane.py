@@ -15,9 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
 from matplotlib.patheffects import withStroke
 
+from ipe.base.arrays import Array
 from ipe.figures.curves import Label, label_around, place_labels
 from ipe.figures.style import new_figure
-from ipe.mdp import Array
 from ipe.polytope import ValuePolytope
 
 MAX_LABELS = 16

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.arrays import Array, Indices
 from ipe.checks import Form, check_one_form, check_positive
 from ipe.inverse.closed_forms import has_exact_successors
 from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.solve import HIGHS_UP_TO, evaluation_policy
-from ipe.mdp import Array, FiniteMDP, Indices
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import action_bounds, backup
 
 

@@ -17,11 +17,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import Form, check_one_form, check_policy, check_q, check_v
 from ipe.errors import InputError
 from ipe.inverse.extremes import exact_values
 from ipe.inverse.solve import evaluation_policy
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import average, backup
 
 BoundNorm: TypeAlias = Literal["linf", "l2"]

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipe.base.arrays import Array, Indices
 from ipe.inverse.problem import BoxProblem, BoxSolution
-from ipe.mdp import Array, FiniteMDP, Indices
+from ipe.mdp import FiniteMDP
 
 
 def clip_values(problem: BoxProblem) -> BoxSolution:

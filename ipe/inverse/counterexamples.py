@@ -10,11 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ipe.base.arrays import Array
 from ipe.checks import check_positive, check_v
 from ipe.errors import InputError
 from ipe.inverse.extremes import exact_values, greatest_values
 from ipe.inverse.solve import evaluation_policy
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import optimality_operator
 from ipe.planning.policies import greedy_policy
 from ipe.zoo.arguments import probability, whole_number

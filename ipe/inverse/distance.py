@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import Form, check_one_form, check_positive
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.achievability import sup_norm_policy
@@ -21,7 +22,7 @@ from ipe.inverse.distance_frame import box_around, descend, frame
 from ipe.inverse.distance_program import branch_and_bound
 from ipe.inverse.extremes import exact_values, value_range
 from ipe.inverse.solve import evaluation_policy
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup, hide_missing
 
 MAX_PAIRS = 200

@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from ipe.base.arrays import Array, Mask
 from ipe.checks import Form
-from ipe.mdp import Array, FiniteMDP, Mask
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import action_bounds, backup
 
 SLACK = 1e-3

@@ -26,8 +26,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import LinearConstraint, milp
 
+from ipe.base.arrays import Array, Indices, Mask
 from ipe.inverse.distance_frame import SLACK, Frame, Ranges, ranges
-from ipe.mdp import Array, FiniteMDP, Indices, Mask
+from ipe.mdp import FiniteMDP
 
 TOLERANCE = 1e-6
 """HiGHS's tolerance, in units of h; taken off its lower bound."""

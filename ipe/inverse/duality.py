@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.inverse.problem import BoxProblem
 from ipe.inverse.rows import dot
-from ipe.mdp import Array
 
 
 def dual_value(problem: BoxProblem, y: Array, c: Array) -> float:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ipe.mdp import Array, FiniteMDP
+from ipe.base.arrays import Array
+from ipe.mdp import FiniteMDP
 from ipe.planning.evaluation import PolicyValues, policy_values
 from ipe.planning.optimal import OptimalValues, optimal_values
 

@@ -18,10 +18,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
+from ipe.base.arrays import Array
 from ipe.inverse.duality import lower_bound
 from ipe.inverse.problem import BoxProblem, BoxSolution
 from ipe.inverse.rows import dot
-from ipe.mdp import Array
 
 ALWAYS_DIRECT = 1500
 """States up to which the factor costs so little that conjugate gradients are not tried."""

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.arrays import Array, Mask
 from ipe.inverse.problem import BoxProblem, BoxSolution, weighted_norm
 from ipe.inverse.rows import THREADED_FROM, dot
-from ipe.mdp import Array, Mask
 
 IDENTIFICATION_STEPS = 3
 MAX_CG_STEPS = 200

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from ipe.base.arrays import Array
 from ipe.inverse.interior_point import longest_step
 from ipe.inverse.l2 import certificate, solve_l2
 from ipe.inverse.problem import BoxProblem, BoxSolution
-from ipe.mdp import Array
 
 DENSE_UP_TO = 1000
 """States up to which dense factors take seconds, so that they are worth a try where conjugate gradients stall."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.arrays import Array, Mask, numeric
 from ipe.errors import InputError
-from ipe.mdp import Array, Mask, numeric
 from ipe.planning.operators import average
 from ipe.planning.policies import share
 

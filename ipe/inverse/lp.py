@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from ipe.base.arrays import Array, Indices
 from ipe.inverse.duality import lower_bound
 from ipe.inverse.problem import BoxProblem, BoxSolution
-from ipe.mdp import Array, Indices
 
 METHODS = ("highs-ipm", "highs-ds")
 COLUMN_SCALE = 1e4

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.inverse.duality import lower_bound, project_dual
 from ipe.inverse.problem import BoxProblem, BoxSolution
-from ipe.mdp import Array
 
 CHECK_EVERY = 20
 

@@ -16,9 +16,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from ipe.base.arrays import Array, Mask
 from ipe.errors import InputError
 from ipe.inverse.rows import Rows, dot
-from ipe.mdp import Array, FiniteMDP, Mask
+from ipe.mdp import FiniteMDP
 from ipe.planning import action_bounds
 
 Norm: TypeAlias = Literal["l2", "l1", "linf"]

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.arrays import Array, numeric
 from ipe.checks import check_one_form, check_positive, check_weights
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.l2 import certificate
@@ -31,7 +32,7 @@ from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem, v_problem
 from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.rows import dot
 from ipe.inverse.solve import make_result
-from ipe.mdp import Array, FiniteMDP, numeric
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import average, backup
 
 MAX_NEWTON_STEPS = 200

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import Form
 from ipe.entropy import entropy
 from ipe.inverse.problem import Norm
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning import policy_values, q_from_v
 
 SHOWN_STATES = 12

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ipe.mdp import Array
+from ipe.base.arrays import Array
 
 THREADED_FROM = 1_000_000
 """Entries from which threads are faster than one: below, the hand-over costs more than it saves."""

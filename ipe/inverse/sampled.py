@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import check_policy, check_positive, check_q, check_weights
 from ipe.inverse.l2 import certificate
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem
 from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.rows import dot
 from ipe.inverse.solve import make_result
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import average
 
 

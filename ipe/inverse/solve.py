@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import Form, check_one_form, check_positive, check_weights
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.closed_forms import clip_values, has_exact_successors, separable, unconstrained
@@ -18,7 +19,7 @@ from ipe.inverse.pdhg import solve_pdhg
 from ipe.inverse.problem import BoxProblem, BoxSolution, Norm, q_problem, v_problem
 from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.uniqueness import known_uniqueness
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup
 from ipe.planning.policies import share
 

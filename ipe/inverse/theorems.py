@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import Form, check_one_form, check_policy, check_q, check_v
 from ipe.errors import InputError
 from ipe.inverse.bounds import Bound, Evaluated, evaluate, residuals, rounding, sup, values_of
 from ipe.inverse.extremes import greatest_values
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup, optimality_operator
 from ipe.planning.optimal import OptimalValues
 from ipe.planning.policies import greedy_policy

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.inverse.problem import BoxProblem, BoxSolution
-from ipe.mdp import Array
 
 SMALL = 400
 """States up to which the rank of the problem's matrix is computed."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ipe.atomic import write_atomic
+from ipe.base.atomic import write_atomic
 from ipe.errors import InputError
 from ipe.mdp import ROW_SUM_TOLERANCE, FiniteMDP
 from ipe.mdp_files.common import PathLike, check_keys, naming, read_json, read_npz, suffix_of

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.atomic import write_atomic
+from ipe.base.arrays import Array, numeric
+from ipe.base.atomic import write_atomic
 from ipe.checks import Form, check_q, check_v
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP, numeric
+from ipe.mdp import FiniteMDP
 from ipe.mdp_files.common import PathLike, naming, number, read_bytes, read_json, read_npz, short, suffix_of
 from ipe.mdp_files.json_form import Labels
 

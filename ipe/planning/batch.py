@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.arrays import Array, numeric
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP, numeric
+from ipe.mdp import FiniteMDP
 
 MAX_STATES = 200
 

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ipe.base.arrays import Array, Mask
 from ipe.errors import InputError
-from ipe.mdp import Array, Mask
 
 UNIT = 2.0**-53  # the largest relative error of one operation in float64
 UNDERFLOW = 2.0**-1074  # the largest absolute error of one whose result is smaller than float64 resolves

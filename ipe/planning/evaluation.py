@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from ipe.base.arrays import Array
 from ipe.checks import check_policy, check_positive
 from ipe.errors import InputError, NotSolvedError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.linear import policy_chain, solve
 from ipe.planning.operators import q_from_v
 

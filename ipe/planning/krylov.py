@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ipe.mdp import Array
+from ipe.base.arrays import Array
 from ipe.planning.contraction import sup
 
 

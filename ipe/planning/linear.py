@@ -20,7 +20,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from ipe.mdp import Array, FiniteMDP
+from ipe.base.arrays import Array
+from ipe.mdp import FiniteMDP
 from ipe.planning.contraction import Contraction, contraction, sup
 from ipe.planning.krylov import bicgstab
 from ipe.planning.operators import average

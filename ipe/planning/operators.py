@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import check_one_form, check_policy, check_q, check_v
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 
 
 def q_from_v(mdp: FiniteMDP, v: Any) -> Array:

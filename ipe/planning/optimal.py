@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.arrays import Array
 from ipe.checks import check_mdp, check_positive
 from ipe.errors import InputError, NotSolvedError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.planning.contraction import Contraction, Interval, contraction, fixed_point_interval, lower_bound, sup
 from ipe.planning.linear import DIRECT_STATES, action_chain, solve
 from ipe.planning.operators import average, backup, largest, q_from_v

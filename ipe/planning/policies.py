@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ipe.base.arrays import Array, Mask
 from ipe.checks import check_one_form
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP, Mask
+from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup, largest
 
 Ties = Literal["uniform", "first"]

@@ -28,9 +28,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.checks import check_mdp
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 
 Lines: TypeAlias = tuple[Array, Array]
 """Intercepts and slopes of the lines of one state, an entry per allowed action."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.inverse.problem import Norm
-from ipe.mdp import Array
 
 
 def simple_loops(walk: Array, blur: float) -> list[Array]:

@@ -8,9 +8,10 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.arrays import Array, Mask, numeric
 from ipe.errors import InputError
 from ipe.inverse.problem import Norm
-from ipe.mdp import Array, FiniteMDP, Mask, numeric
+from ipe.mdp import FiniteMDP
 from ipe.polytope.boundary import action_values, boundary_walk, lines_of, meet, two_states
 from ipe.polytope.planar import nearest_on_segments, sides, signed_area, simple_loops
 

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.inverse.lift import maximum_entropy_lift
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.polytope.boundary import action_values, lines_of, meet, two_states
 from ipe.polytope.polytope import check_points
 

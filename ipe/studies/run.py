@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from ipe.analysis import Claim, claims_markdown, claims_records
-from ipe.atomic import check_folder, write_files
+from ipe.base.atomic import check_folder, write_files
+from ipe.base.parquet import parquet_bytes
 from ipe.errors import InputError
 from ipe.figures.style import figure_bytes
-from ipe.parquet import parquet_bytes
 from ipe.studies.parts import Part, Progress
 
 

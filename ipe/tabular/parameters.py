@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from ipe.base.arrays import Array, numeric
 from ipe.entropy.arrays import check_range
 from ipe.errors import InputError
-from ipe.mdp import Array, numeric
 
 BEHAVIOURS: dict[str, tuple[str, ...]] = {
     "greedy": (),

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.mdp import Array
+from ipe.base.arrays import Array
 from ipe.tabular.learning import advance, begin
 from ipe.tabular.model import Model
 from ipe.tabular.numbers import streams

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.arrays import Array
 from ipe.entropy import softmax
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 from ipe.tabular.state import Run, Step
 
 

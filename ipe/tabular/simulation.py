@@ -9,10 +9,11 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ipe.base.arrays import Array, numeric
+from ipe.base.cores import available_cores
 from ipe.checks import check_mdp, check_q
-from ipe.cores import available_cores
 from ipe.errors import InputError, NotSolvedError
-from ipe.mdp import Array, FiniteMDP, numeric
+from ipe.mdp import FiniteMDP
 from ipe.planning import OptimalValues, optimal_values
 from ipe.tabular.model import looks, model_of
 from ipe.tabular.parameters import BEHAVIOURS, UPDATES, Parameters, one_of, settings_of

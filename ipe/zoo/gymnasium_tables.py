@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.mdp import Array, FiniteMDP
+from ipe.mdp import FiniteMDP
 
 _ACTION_NAMES = {
     "FrozenLake": ("left", "down", "right", "up"),

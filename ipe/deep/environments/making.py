@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.words import did_you_mean
 from ipe.deep.environments.environment import Environment
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
-from ipe.deep.environments.names import did_you_mean
 from ipe.deep.environments.observations import read_action_space, read_observation_space
 from ipe.deep.settings import EnvironmentSettings
 from ipe.errors import InputError

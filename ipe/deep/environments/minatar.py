@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.deep.environments.names import did_you_mean
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
 try:

@@ -11,7 +11,7 @@ from ipe.analysis import bootstrap_band, mean_and_standard_error
 from ipe.analysis.bootstrap import Seed, check_generator, resample_counts
 from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.curves import check_curves
-from ipe.mdp import Array
+from ipe.base.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,13 @@ import numpy as np
 from ipe.analysis import Interval
 from ipe.analysis.bootstrap import Seed, check_generator
 from ipe.analysis.curves import WINDOW
+from ipe.base.arrays import Array
 from ipe.experiments.declared import Setting, Sweep
 from ipe.experiments.frames import flatten
 from ipe.figures.report.bands import curve_bands
 from ipe.figures.report.findings import Findings, Row, unfinished_runs
 from ipe.figures.report.sensitivity import SensitivityPanel
 from ipe.figures.report.series import Series
-from ipe.mdp import Array
 
 Step: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from ipe.analysis import aucs, curves, frame_grid, recorded_curves, score_failed, worst_seen
 from ipe.analysis.columns import Frames
+from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
 from ipe.experiments.results import Results
-from ipe.mdp import Array
 
 Failed: TypeAlias = Literal["keep", "worst"]
 """What a run that failed or diverged scores: as if it had kept its last mean, or the worst that was seen."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ipe.analysis import Claim, claims_markdown, claims_records
-from ipe.atomic import check_folder, write_files
+from ipe.base.atomic import check_folder, write_files
 from ipe.deep.machine import versions
 from ipe.experiments.results import Results
 from ipe.figures.report.data import Step, environment_data, settings_data

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from ipe.analysis import Claim, claims_records
-from ipe.atomic import write_bytes
+from ipe.base.atomic import write_bytes
 from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
 from ipe.experiments.ledger import SweepProgress

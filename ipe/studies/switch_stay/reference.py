@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ipe.analysis import Claim, verdict
-from ipe.mdp import Array
+from ipe.base.arrays import Array
 
 
 class Reference(NamedTuple):

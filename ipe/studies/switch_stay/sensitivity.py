@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ipe.analysis import Claim, verdict
-from ipe.mdp import Array, FiniteMDP
+from ipe.base.arrays import Array
+from ipe.mdp import FiniteMDP
 from ipe.studies.parts import Progress, Table, Tables
 from ipe.studies.switch_stay.reference import judge_reference
 from ipe.studies.switch_stay.settings import Sweep, SwitchStaySettings

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.optimize import curve_fit
 
 from ipe.analysis import Claim, verdict
+from ipe.base.arrays import Array, Mask
 from ipe.entropy import epsilon_greedy_entropy, epsilon_table
-from ipe.mdp import Array, FiniteMDP, Mask
+from ipe.mdp import FiniteMDP
 from ipe.planning.batch import many_policy_values
 from ipe.polytope import value_polytope
 from ipe.studies.parts import Progress, Table, Tables

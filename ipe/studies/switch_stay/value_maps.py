@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ipe.analysis import Claim, verdict
-from ipe.mdp import Array
+from ipe.base.arrays import Array
 from ipe.polytope import paper_grid, value_map, value_polytope
 from ipe.studies.parts import Progress, Table, Tables
 from ipe.studies.switch_stay.settings import SwitchStaySettings
