@@ -1,22 +1,30 @@
 """Inverse policy evaluation: the policy that a value function is the value of, and acting on it."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
     from ipe import (
+        analysis,
         audit,
         behaviours,
         deep,
         entropy,
         experiments,
+        explorer,
+        figures,
+        integrations,
         inverse,
+        mdp_files,
         planning,
         polytope,
+        studies,
         tabular,
         updates,
         zoo,
     )
+    from ipe.base.version import __version__
     from ipe.entropy import epsilon_from_entropy, epsilon_from_logits, epsilon_from_probabilities
     from ipe.errors import InputError, NotSolvedError
     from ipe.inverse import (
@@ -34,12 +42,16 @@ if TYPE_CHECKING:
     from ipe.planning import optimal_values, policy_values
     from ipe.polytope import value_polytope
     from ipe.tabular import simulate
+else:
+    __getattr__, __dir__ = load_when_asked(__name__)
 
 __all__ = [
     "EvaluationPolicy",
     "FiniteMDP",
     "InputError",
     "NotSolvedError",
+    "__version__",
+    "analysis",
     "audit",
     "behaviours",
     "deep",
@@ -51,11 +63,15 @@ __all__ = [
     "epsilon_from_probabilities",
     "evaluation_policy",
     "experiments",
+    "explorer",
+    "figures",
+    "integrations",
     "inverse",
     "is_achievable",
     "load_mdp",
     "load_values",
     "maximum_entropy_lift",
+    "mdp_files",
     "optimal_values",
     "planning",
     "policy_values",
@@ -65,46 +81,9 @@ __all__ = [
     "save_mdp",
     "save_values",
     "simulate",
+    "studies",
     "tabular",
     "updates",
     "value_polytope",
     "zoo",
 ]
-
-# Imported when first asked for: SciPy and JAX take seconds, in which `ipe --help` has long answered.
-_HOMES = {
-    "EvaluationPolicy": "inverse",
-    "FiniteMDP": "mdp",
-    "InputError": "errors",
-    "NotSolvedError": "errors",
-    "distance_bounds": "inverse",
-    "distance_to_achievable": "inverse",
-    "epsilon_from_entropy": "entropy",
-    "epsilon_from_logits": "entropy",
-    "epsilon_from_probabilities": "entropy",
-    "evaluation_policy": "inverse",
-    "is_achievable": "inverse",
-    "load_mdp": "mdp_files",
-    "load_values": "mdp_files",
-    "maximum_entropy_lift": "inverse",
-    "optimal_values": "planning",
-    "policy_values": "planning",
-    "regularised_evaluation_policy": "inverse",
-    "sampled_minimiser": "inverse",
-    "save_mdp": "mdp_files",
-    "save_values": "mdp_files",
-    "simulate": "tabular",
-    "value_polytope": "polytope",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"ipe.{_HOMES[name]}"), name)
-    if name in __all__:
-        return import_module(f"ipe.{name}")
-    raise AttributeError(f"module 'ipe' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

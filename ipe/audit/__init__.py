@@ -7,8 +7,9 @@ r"""The audit of a Q-function in hand: is it the value of any policy on this dat
 True
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
     from ipe.audit.auditing import audit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ipe.audit.runs import audit_run
     from ipe.audit.sb3 import audit_sb3
     from ipe.audit.transitions import Transitions, load_transitions, make_transitions, save_transitions
+else:
+    __getattr__, __dir__ = load_when_asked(__name__)
 
 __all__ = [
     "Audit",
@@ -43,36 +46,3 @@ __all__ = [
     "minari_transitions",
     "save_transitions",
 ]
-
-# Imported when first asked for: JAX, matplotlib and torch take seconds.
-_HOMES = {
-    "Audit": "result",
-    "Decomposition": "decomposition",
-    "Exploration": "result",
-    "Fit": "fitting",
-    "Parts": "result",
-    "SampleAudit": "result",
-    "TableAudit": "result",
-    "Transitions": "transitions",
-    "WorstState": "result",
-    "WorstTransition": "result",
-    "audit": "auditing",
-    "audit_contents": "contents",
-    "audit_run": "runs",
-    "audit_sb3": "sb3",
-    "draw_audit": "figure",
-    "load_transitions": "transitions",
-    "make_transitions": "transitions",
-    "minari_transitions": "minari_data",
-    "save_transitions": "transitions",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"ipe.audit.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'ipe.audit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

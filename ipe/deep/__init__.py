@@ -1,7 +1,8 @@
 """Deep epsilon-IPE: DQN whose behaviour comes from the evaluation policy of its values, many seeds at once."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
     from ipe.deep.batches import Progress, SeedProgress
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from ipe.deep.settings import EnvironmentSettings, Epsilon, Optimiser, TrainingSettings, paper_settings
     from ipe.deep.training import TrainingResult, resume, train
     from ipe.deep.watching import Recording, watch
+else:
+    __getattr__, __dir__ = load_when_asked(__name__)
 
 __all__ = [
     "EnvironmentSettings",
@@ -29,34 +32,3 @@ __all__ = [
     "train",
     "watch",
 ]
-
-# Imported when first asked for: JAX takes seconds, in which `ipe train --help` has long answered, and a worker must
-# have its signal handlers before that.
-_HOMES = {
-    "EnvironmentSettings": "settings",
-    "Epsilon": "settings",
-    "Evaluation": "evaluation",
-    "Optimiser": "settings",
-    "Outcome": "loop",
-    "Progress": "batches",
-    "Recording": "watching",
-    "SeedEvaluation": "evaluation",
-    "SeedProgress": "batches",
-    "TrainingResult": "training",
-    "TrainingSettings": "settings",
-    "evaluate": "evaluation",
-    "paper_settings": "settings",
-    "resume": "training",
-    "train": "training",
-    "watch": "watching",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"ipe.deep.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'ipe.deep' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

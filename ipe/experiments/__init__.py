@@ -1,7 +1,8 @@
 """Sweeps: grids of settings by seeds, declared in a file, run anywhere, interrupted and resumed at will."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
     from ipe.experiments.claims import Claim, ClaimLostError
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ipe.experiments.results import Results, load_results
     from ipe.experiments.status import Status, sweep_status
     from ipe.experiments.store import Store, create_store, open_store
+else:
+    __getattr__, __dir__ = load_when_asked(__name__)
 
 __all__ = [
     "Claim",
@@ -41,41 +44,3 @@ __all__ = [
     "shipped_sweeps",
     "sweep_status",
 ]
-
-# Imported when first asked for: Arrow, JAX and Dask take seconds, in which `ipe sweep --help` has long answered.
-_HOMES = {
-    "Claim": "claims",
-    "ClaimLostError": "claims",
-    "Job": "declared",
-    "Plan": "planning",
-    "Results": "results",
-    "Setting": "declared",
-    "Status": "status",
-    "Store": "store",
-    "Sweep": "declared",
-    "SweepProgress": "ledger",
-    "SweepResult": "engine",
-    "changed": "grids",
-    "connect": "frames",
-    "create_store": "store",
-    "frame": "frames",
-    "load_results": "results",
-    "make_sweep": "grids",
-    "open_store": "store",
-    "plan_sweep": "planning",
-    "read_sweep": "grids",
-    "run_job": "jobs",
-    "run_sweep": "engine",
-    "shipped_sweeps": "grids",
-    "sweep_status": "status",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"ipe.experiments.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'ipe.experiments' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
