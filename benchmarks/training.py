@@ -85,7 +85,7 @@ def measure(
         loop.advance()
     alone = Stopwatch(seconds / 2)
     while alone.count(loop.lanes):
-        frame = loop._inputs.frame()
+        frame = loop._frame
         loop._state, loop._spare, actions = advance(loop.program, "all", loop._state, loop._spare, loop._numbers, frame)
         np.asarray(actions)
     work = operations(loop.program.architecture, own.batch, loop.program.learns_policy)

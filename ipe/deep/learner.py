@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from ipe.behaviours import boltzmann, epsilon_greedy, ipe, sample_at
 from ipe.deep import networks
+from ipe.deep.frame import ACTION, END, REWARD, Frame
 from ipe.deep.native import calls
 from ipe.deep.networks import Architecture
 from ipe.deep.optimisers import clipped, step
@@ -69,20 +70,6 @@ class Program(NamedTuple):
         return self.behaviour in ("epsilon-ipe", "ipe")
 
 
-class Frame(NamedTuple):
-    """What the host tells the program about a frame. First axis: seeds."""
-
-    whole: Any
-    """int32: slots of the step's start, of its arrival and of the current observation; updates so far; slots of the
-    minibatch."""
-    real: Any
-    """float32: action, reward, end, scheduled epsilon, draw, whether it acts at random, whether it updates."""
-    arrived: Any
-    """The observation that the step led to, as stored."""
-    current: Any
-    """The observation to act on, as stored."""
-
-
 class Sample(NamedTuple):
     """A minibatch: first axes seeds and batch."""
 
@@ -104,7 +91,7 @@ def advance(
 
     Args:
         program: what is compiled in.
-        updating: all, some (as `frame.real` says) or none of the seeds.
+        updating: whether all, some (those of `frame.updates`) or none of the seeds are updated.
         state: networks, moments, replay and counts.
         spare: arrays like those of the networks that learn, to write the new ones into.
         numbers: `HYPER`, first axis those, second axis the seeds.
@@ -165,11 +152,11 @@ def _frame(
     seen: dict[str, Any] = {}
     if updating != "none":
         sample = _sample(program, new["replay"], hyper, frame)
-        learned, seen = _update(program, state, hyper, sample, frame.whole[:, 3].astype(jnp.float32))
+        learned, seen = _update(program, state, hyper, sample, frame.updates_before.astype(jnp.float32))
         sound = jnp.isfinite(sum(seen.values())) & (counts["sound"] == counts["updates"])
         seen |= {"updates": jnp.ones_like(counts["updates"]), "sound": sound.astype(jnp.float32)}
         if updating == "some":
-            which = frame.real[:, 6] > 0
+            which = frame.updates > 0
             learned = jax.tree.map(
                 lambda a, b: jnp.where(which.reshape(-1, *(1,) * (a.ndim - 1)), a, b),
                 learned,
@@ -187,8 +174,8 @@ def _stored(program: Program, replay: dict[str, Any], frame: Frame) -> dict[str,
     """The replay with one more step. Slices are written in place, where a scatter would be a loop."""
     observation, steps = replay["observation"], replay["step"]
     for seed in range(frame.whole.shape[0]):
-        start, arrival, current = (frame.whole[seed, i] + seed * program.slots for i in range(3))
-        steps = jax.lax.dynamic_update_slice(steps, frame.real[seed : seed + 1, :3], (start, 0))
+        start, arrival, current = (frame.slots[seed, i] + seed * program.slots for i in range(3))
+        steps = jax.lax.dynamic_update_slice(steps, frame.step[seed : seed + 1], (start, 0))
         observation = jax.lax.dynamic_update_slice(observation, frame.arrived[seed : seed + 1], (arrival, 0))
         observation = jax.lax.dynamic_update_slice(observation, frame.current[seed : seed + 1], (current, 0))
     return {"observation": observation, "step": steps}
@@ -196,13 +183,13 @@ def _stored(program: Program, replay: dict[str, Any], frame: Frame) -> dict[str,
 
 def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> Sample:
     base = jnp.arange(frame.whole.shape[0], dtype=jnp.int32)[:, None] * program.slots
-    first, current = frame.whole[:, 4:], frame.whole[:, 2:3]
+    first, current = frame.minibatch, frame.slots[:, 2:]
 
     def rows(array: Any, slots: Any) -> Any:
         return array.at[slots % program.slots + base].get(mode="promise_in_bounds")
 
     steps = rows(replay["step"], first)
-    action, reward, end = steps[..., 0].astype(jnp.int32), steps[..., 1], steps[..., 2]
+    action, reward, end = steps[..., ACTION].astype(jnp.int32), steps[..., REWARD], steps[..., END]
     gamma = hyper["gamma"][:, None]
     slots = [first, first + 1]
     total, discount, last, length = reward, jnp.broadcast_to(gamma, reward.shape), end, jnp.ones_like(first)
@@ -211,9 +198,9 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
         later = rows(replay["step"], first + k)
         # No step has been taken from the current observation yet: what lies there is a lap old.
         alive = alive & (last == CONTINUES) & ((first + k) % program.slots != current)
-        total = total + jnp.where(alive, discount * later[..., 1], 0.0)
+        total = total + jnp.where(alive, discount * later[..., REWARD], 0.0)
         discount = jnp.where(alive, discount * gamma, discount)
-        last = jnp.where(alive, later[..., 2], last)
+        last = jnp.where(alive, later[..., END], last)
         length = length + alive
     if program.n_step > 1:
         slots.append(first + length)
@@ -318,8 +305,8 @@ def _act(program: Program, state: dict[str, Any], hyper: dict[str, Any], frame: 
     elif program.behaviour == "boltzmann":
         pi = boltzmann(q, hyper["temperature"])
     else:
-        epsilon = epsilon_from_logits(logits) if program.behaviour == "epsilon-ipe" else frame.real[:, 3]
+        epsilon = epsilon_from_logits(logits) if program.behaviour == "epsilon-ipe" else frame.epsilon
         seen["epsilon"] = epsilon
         pi = epsilon_greedy(q, epsilon)
-    pi = jnp.where(frame.real[:, 5:6] > 0, uniform(pi), pi)
-    return sample_at(pi, frame.real[:, 4]).astype(jnp.int32), seen
+    pi = jnp.where(frame.at_random[:, None] > 0, uniform(pi), pi)
+    return sample_at(pi, frame.draw).astype(jnp.int32), seen

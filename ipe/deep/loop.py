@@ -19,7 +19,8 @@ import numpy as np
 
 from ipe.deep.checkpoints import Checkpoint, under
 from ipe.deep.environments import Environment, EnvironmentFailure, EnvironmentSpec, make_environment
-from ipe.deep.learner import COUNTS, HYPER, Frame, Program, advance, compiled_start, copy_targets
+from ipe.deep.frame import END, Frame, store
+from ipe.deep.learner import COUNTS, HYPER, Program, advance, compiled_start, copy_targets
 from ipe.deep.native import library
 from ipe.deep.networks import Architecture, initial_parameters
 from ipe.deep.optimisers import initial_moments
@@ -83,7 +84,7 @@ class Loop:
         self._timetable = Timetable([self.settings[i] for i in filled])
         self._draws = FrameDraws([self.seeds[i] for i in filled], settings[0].batch)
         self._numbers = jnp.asarray(np.array([_numbers(self.settings[i]) for i in filled], np.float32).T)
-        self._inputs = _Inputs(self.lanes, self.form, settings[0].batch)
+        self._frame = Frame.empty(self.lanes, self.form, settings[0].batch)
         self._clock = (0, time.perf_counter())
         self._state: dict[str, Any] = {}
         self._spare: dict[str, Any] = {}
@@ -108,15 +109,14 @@ class Loop:
 
     def advance(self) -> None:
         """One frame."""
-        inputs = self._inputs
+        frame = self._frame
         self._step_environments(np.asarray(self._actions))
-        inputs.pad(len(self.seeds))
-        self.slots.push(inputs.real[:, 2] == TRUNCATED, inputs.whole[:, :3])
-        self.slots.sample(self._draws.batch(self.frame), inputs.whole[:, 4:])
-        updating = self._timetable.fill(self.frame, inputs.whole, inputs.real)
+        frame.pad(len(self.seeds))
+        self.slots.push(frame.step[:, END] == TRUNCATED, frame.slots)
+        self.slots.sample(self._draws.batch(self.frame), frame.minibatch)
+        updating = self._timetable.fill(frame, self.frame)
         self.frame += 1
-        inputs.real[:, 4] = self._draws.action(self.frame)
-        frame = inputs.frame()
+        frame.draw[:] = self._draws.action(self.frame)
         self._state, self._spare, self._actions = advance(
             self.program, updating, self._state, self._spare, self._numbers, frame
         )
@@ -152,7 +152,7 @@ class Loop:
         arrays = {f"state.{name}": np.asarray(leaf) for name, leaf in _named(self._state)}
         arrays |= {f"slots.{name}": array.copy() for name, array in self.slots.arrays().items()}
         arrays |= {f"records.{name}": array for name, array in self.records.arrays().items()}
-        arrays |= {"actions": np.asarray(self._actions), "current": self._inputs.current.copy()}
+        arrays |= {"actions": np.asarray(self._actions), "current": self._frame.current.copy()}
         arrays |= {"returns": self._returns.copy(), "lengths": self._lengths.copy()}
         episodes = []
         for i, environment in enumerate(self.environments):
@@ -195,15 +195,15 @@ class Loop:
                 continue
             self._pulse[0] = i
             try:
-                self._inputs.current[i] = self.form.pack(environment.reset()[None])[0]
+                self._frame.current[i] = self.form.pack(environment.reset()[None])[0]
             except EnvironmentFailure as failure:
                 self._stop(i, "failed", 0, str(failure))
         self._pulse[0] = -1
-        inputs = self._inputs
-        inputs.pad(len(self.seeds))
-        self._timetable.fill(-1, inputs.whole, inputs.real)
-        inputs.real[:, 4] = self._draws.action(0)
-        self._state, self._actions = compiled_start(self.program)(state, self._numbers, inputs.frame())
+        frame = self._frame
+        frame.pad(len(self.seeds))
+        self._timetable.fill(frame, -1)
+        frame.draw[:] = self._draws.action(0)
+        self._state, self._actions = compiled_start(self.program)(state, self._numbers, frame)
 
     def _resume(self, checkpoint: Checkpoint) -> None:
         arrays, data = checkpoint.arrays, checkpoint.data
@@ -215,7 +215,7 @@ class Loop:
         self._returns, self._lengths = np.array(arrays["returns"]), np.array(arrays["lengths"])
         self._actions = arrays["actions"]
         self._state = _tree(under("state.", arrays))
-        self._inputs.current[:] = arrays["current"]
+        self._frame.current[:] = arrays["current"]
         self.outcomes = [Outcome(**outcome) for outcome in data["outcomes"]]
         self._clock = (self.frame, time.perf_counter())
         self._pulse[1] = self.frame + 1
@@ -230,7 +230,7 @@ class Loop:
                 observation = self.form.pack(environment.restore(state)[None])[0]
             except EnvironmentFailure as failure:
                 raise InputError(f"seed {self.seeds[i]}: {failure}") from None
-            if not np.array_equal(observation, self._inputs.current[i]):
+            if not np.array_equal(observation, self._frame.current[i]):
                 raise InputError(
                     f"seed {self.seeds[i]}: the environment, started from the same seed and given the same actions, "
                     "does not come to the state of the checkpoint; it does not draw all its randomness from its seed"
@@ -238,7 +238,7 @@ class Loop:
         self._pulse[0] = -1
 
     def _step_environments(self, actions: np.ndarray[Any, Any]) -> None:
-        inputs, pulse = self._inputs, self._pulse
+        frame, pulse = self._frame, self._pulse
         pulse[1] = self.frame + 1
         for i, environment in enumerate(self.environments):
             if self.outcomes[i].status != "running":
@@ -252,7 +252,7 @@ class Loop:
             pulse[0] = i
             try:
                 observation, reward, terminated, truncated = environment.step(action)
-                inputs.put(inputs.arrived, i, observation)
+                store(self.form, frame.arrived, i, observation)
                 self._returns[i] += reward
                 self._lengths[i] += 1
                 end = TERMINATED if terminated else TRUNCATED if truncated else CONTINUES
@@ -261,8 +261,8 @@ class Loop:
             except EnvironmentFailure as failure:
                 self._stop(i, "failed", self.frame + 1, str(failure))
                 continue
-            inputs.put(inputs.current, i, observation)
-            inputs.real[i, :3] = action, reward, end
+            store(self.form, frame.current, i, observation)
+            frame.step[i] = action, reward, end
             if end != CONTINUES:
                 self.records.episode(self.seeds[i], self.frame + 1, float(self._returns[i]), int(self._lengths[i]))
                 self._returns[i] = self._lengths[i] = 0
@@ -312,33 +312,6 @@ class Loop:
         for outcome in self.outcomes:
             if outcome.status == "running":
                 outcome.status, outcome.frame = "done", self.frame
-
-
-class _Inputs:
-    """The arrays that the program is called with, filled anew every frame."""
-
-    def __init__(self, lanes: int, form: Format, batch: int) -> None:
-        (n,), dtype = form.stored
-        self._form = form
-        self.whole = np.zeros((lanes, 4 + batch), np.int32)
-        self.real = np.zeros((lanes, 7), np.float32)
-        self.arrived = np.zeros((lanes, n), dtype)
-        self.current = np.zeros((lanes, n), dtype)
-
-    def put(self, where: np.ndarray[Any, Any], i: int, observation: np.ndarray[Any, Any]) -> None:
-        if self._form.binary:
-            where[i] = np.packbits(observation, bitorder="little")
-        else:
-            where[i] = observation.reshape(-1)
-
-    def pad(self, seeds: int) -> None:
-        """Lanes without a seed do what the last one does."""
-        if seeds < len(self.real):
-            for array in (self.real, self.arrived, self.current):
-                array[seeds:] = array[seeds - 1]
-
-    def frame(self) -> Frame:
-        return Frame(self.whole, self.real, self.arrived, self.current)
 
 
 def check_spec(spec: EnvironmentSpec) -> None:

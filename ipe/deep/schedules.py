@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.behaviours import exponential_schedule, linear_schedule
+from ipe.deep.frame import Frame
 from ipe.deep.settings import TrainingSettings
 
 _BLOCK = 1024
@@ -38,26 +39,26 @@ class Timetable:
         self._next_copy = 0
         self._block: tuple[int, NDArray[np.float64]] = (-1, np.zeros((0, 0)))
 
-    def fill(self, frame: int, whole: NDArray[np.int32], real: NDArray[np.float32]) -> str:
-        """Write a frame's part of the program's inputs: updates so far, epsilon of the next action, and whether to.
+    def fill(self, frame: Frame, number: int) -> str:
+        """Write what is due in a frame: updates before it, epsilon of its action, who acts at random, who updates.
 
         Args:
-            frame: from 0; -1 before the first one.
-            whole, real: as in `ipe.deep.learner.Frame`.
+            frame: receives these columns.
+            number: of the frame, counted from 0; -1 before the first one.
 
         Returns:
             Whether all, some or none of the runs update.
         """
-        real[:, 3] = self._epsilons(frame + 1)
+        frame.epsilon[:] = self._epsilons(number + 1)
         if self._simple:
-            whole[:, 3] = max(frame, 0)
-            real[:, 6] = 1.0
+            frame.updates_before[:] = max(number, 0)
+            frame.updates[:] = 1.0
             return "all"
-        after = frame + 1 - self._warm_up
-        whole[:, 3] = np.maximum(after - 1, 0) // self._every
+        after = number + 1 - self._warm_up
+        frame.updates_before[:] = np.maximum(after - 1, 0) // self._every
         updates = (after > 0) & (after % self._every == 0)
-        real[:, 5] = frame + 1 < self._warm_up
-        real[:, 6] = updates
+        frame.at_random[:] = number + 1 < self._warm_up
+        frame.updates[:] = updates
         return "all" if updates.all() else "some" if updates.any() else "none"
 
     def copies(self, frame: int) -> NDArray[np.bool_] | None:
