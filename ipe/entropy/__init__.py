@@ -10,6 +10,11 @@ Shapes are always checked. Values are checked, by an `InputError` that names the
 NumPy's or Python's, since those are never traced; a NaN in a JAX or torch array comes out as a NaN.
 """
 
+from ipe.entropy.boltzmann_matching import (
+    boltzmann_from_logits,
+    boltzmann_from_probabilities,
+    inverse_temperature_from_logits,
+)
 from ipe.entropy.matching import (
     epsilon_from_entropy,
     epsilon_from_logits,
@@ -26,6 +31,8 @@ from ipe.entropy.measures import (
 from ipe.entropy.softmax import log_softmax, softmax, uniform
 
 __all__ = [
+    "boltzmann_from_logits",
+    "boltzmann_from_probabilities",
     "entropy",
     "entropy_deficit",
     "entropy_deficit_from_logits",
@@ -35,6 +42,7 @@ __all__ = [
     "epsilon_from_probabilities",
     "epsilon_greedy_entropy",
     "epsilon_table",
+    "inverse_temperature_from_logits",
     "log_softmax",
     "softmax",
     "uniform",

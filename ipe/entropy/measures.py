@@ -90,7 +90,7 @@ def entropy_deficit(probabilities: AnyArray, allowed: AnyArray | None = None) ->
     """
     pi, permitted = distribution(probabilities, allowed)
     n = count(permitted, pi)[..., None]
-    return _mean_phi(n * pi - 1.0, permitted, n)
+    return mean_phi(n * pi - 1.0, permitted, n)
 
 
 def entropy_deficit_from_logits(logits: AnyArray, allowed: AnyArray | None = None) -> AnyArray:
@@ -194,9 +194,10 @@ def deficit_of(z: AnyArray, powers: AnyArray, permitted: AnyArray) -> AnyArray:
     below = xp.where(permitted, xp.expm1(z), 0.0)
     accurate = (below - sum_actions(below)[..., None] / safe_n) / safe_mean
     # Both are n pi - 1: the one keeps the digits of n pi next to t = -1, the other those of t next to 0.
-    return _mean_phi(xp.where((mean > 0.5) & (xp.abs(t) < 0.5), accurate, t), permitted, n)
+    return mean_phi(xp.where((mean > 0.5) & (xp.abs(t) < 0.5), accurate, t), permitted, n)
 
 
-def _mean_phi(t: AnyArray, permitted: AnyArray, n: AnyArray) -> AnyArray:
+def mean_phi(t: AnyArray, permitted: AnyArray, n: AnyArray) -> AnyArray:
+    """The mean of `phi` over the permitted actions, n of them."""
     xp = namespace(t)
     return sum_actions(phi(xp.where(permitted, t, 0.0)) / xp.clip(n, 1.0, None))
