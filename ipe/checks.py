@@ -110,15 +110,6 @@ def check_weights(mdp: FiniteMDP, weights: Any, form: Form, name: str = "weights
     return d
 
 
-def check_positive(value: Any, name: str) -> float:
-    """A finite number greater than zero."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
-        raise InputError(f"{name} must be a number > 0, found {value!r}")
-    if not (np.isfinite(value) and value > 0):
-        raise InputError(f"{name} must be a finite number > 0, found {value!r}")
-    return float(value)
-
-
 def _refuse_terminal_values(mdp: FiniteMDP, rows: Array, name: str) -> None:
     wrong = mdp.terminal[:, None] & (rows != 0)
     if wrong.any():

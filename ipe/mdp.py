@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ipe.base.arrays import Array, Mask
+from ipe.base.numbers import finite_number
 from ipe.mdp_input import (
     ROW_SUM_TOLERANCE,
     allowed_mask,
@@ -30,7 +31,6 @@ from ipe.mdp_input import (
     check_probabilities,
     check_rewards,
     check_terminal_rows,
-    check_tolerance,
     keep_rows,
     start_distribution,
     terminal_mask,
@@ -106,7 +106,7 @@ class FiniteMDP:
         check_terminal_rows(rows, ended, n_actions)
 
         rows = keep_rows(rows, pairs.ravel())
-        check_probabilities(rows, pairs, check_tolerance(tolerance))
+        check_probabilities(rows, pairs, finite_number(tolerance, "tolerance", 0.0))
         expected, per_transition = check_rewards(rewards, rows, pairs, ended)
 
         for array in (rows.data, rows.indices, rows.indptr, expected, pairs, ended):

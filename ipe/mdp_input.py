@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ipe.base.arrays import Array, Mask, array_like, numeric
+from ipe.base.numbers import finite_number
 from ipe.errors import InputError
 
 ROW_SUM_TOLERANCE = 1e-8
@@ -21,20 +22,7 @@ ROW_SUM_TOLERANCE = 1e-8
 
 def check_gamma(gamma: float) -> float:
     """A discount in [0, 1)."""
-    if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.integer, np.floating)):
-        raise InputError(f"gamma must be a number in [0, 1), found {gamma!r}")
-    value = float(gamma)
-    if not 0.0 <= value < 1.0:
-        raise InputError(f"gamma must lie in [0, 1), found {value!r}")
-    return value
-
-
-def check_tolerance(tolerance: float) -> float:
-    """How far the sum of a row may be from one: finite, not negative."""
-    number = isinstance(tolerance, (int, float, np.integer, np.floating)) and not isinstance(tolerance, bool)
-    if not number or not 0.0 <= tolerance < np.inf:  # NaN would let every row pass
-        raise InputError(f"tolerance must be a finite number >= 0, found {tolerance!r}")
-    return float(tolerance)
+    return finite_number(gamma, "gamma", 0, 1, below=True)
 
 
 def as_rows(transitions: Any) -> sparse.csr_array:

@@ -267,7 +267,7 @@ def test_transitions_go_to_a_file_and_come_back(tmp_path: Path) -> None:
         ({"reward": [1.0, 2.0]}, "reward must have one entry per transition, 4; found 2 entries"),
         ({"reward": ["a", "b", "c", "d"]}, "reward must be numbers"),
         ({"terminated": [0, 1, 2, 0]}, r"terminated\[2\] = 2 is neither 0 nor 1"),
-        ({"rewards": [0.0] * 4}, "unknown key 'rewards' .*did you mean 'reward'"),
+        ({"rewards": [0.0] * 4}, "unknown key 'rewards' .*did you mean reward"),
         ({"observation": [0, 1, 0, 1]}, "give state and next_state, or observation and next_observation, not both"),
     ],
 )

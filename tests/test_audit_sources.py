@@ -113,7 +113,7 @@ def test_runs_that_cannot_be_audited_are_refused(tmp_path: Path) -> None:
     rest = {"action": [0, 1], "reward": [0.0, 0.0], "terminated": [False, False]}
     for options, sentence in (
         ({"seed": 4}, "the run has no seed 4; it has 3, 5"),
-        ({"frames": 0}, "frames must be a whole number of 1 or more"),
+        ({"frames": 0}, "frames must be a whole number >= 1"),
         ({"draws": -1}, "draws must be a whole number"),
         ({"transitions": make_transitions(vectors | rest)}, r"observation has the shape \(3,\) .* take \(4,\)"),
         ({"transitions": make_transitions(rest)}, "observation is missing"),

@@ -342,7 +342,7 @@ def test_wrong_input_is_refused_by_name() -> None:
 def test_wrong_parameters_of_the_counterexamples_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="n must be a whole number >= 1"):
         counterexamples.hub(0)
-    with pytest.raises(InputError, match="gamma must be a probability"):
+    with pytest.raises(InputError, match=r"gamma must lie in \[0, 1\)"):
         counterexamples.hub(3, gamma=-0.5)
     with pytest.raises(InputError, match=r"gamma must lie in \[0, 1\)"):
         counterexamples.hub(3, gamma=1.0)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from ipe.checks import check_one_form, check_policy, check_positive, check_q, check_v, check_weights
+from ipe.base.numbers import check_positive
+from ipe.checks import check_one_form, check_policy, check_q, check_v, check_weights
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from tests.strategies import generators, mdps, random_pi, random_q, random_v

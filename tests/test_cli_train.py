@@ -261,16 +261,16 @@ WRONG = {
     "train Pendulum-v1": "Pendulum-v1: expected a Discrete action space",
     "evaluate": "RUN is missing",
     "evaluate r": "there is no run r",
-    "evaluate . --episodes 0": "episodes must be a whole number of 1 or more, found 0",
+    "evaluate . --episodes 0": "episodes must be a whole number >= 1, found 0",
     "evaluate . --seeds x": "--seeds must be trained seeds with commas between them, as in 0,3; found 'x'",
-    "evaluate . --seed -1": "seed must be a whole number between 0 and 2^63 - 1, found -1",
+    "evaluate . --seed -1": "seed must be a whole number from 0 to 2^63 - 1, found -1",
     "watch r": "--out FILE is missing",
     "watch r --out x.png": "x.png: the suffix must be .gif; found .png",
     "watch r --out no/x.gif": "--out no/x.gif: there is no folder ",
     "watch r --out mine.gif": "--out mine.gif exists; give --overwrite to replace it",
     "watch r --out x.gif": "there is no run r",
     "watch r --out x.gif --fps 100": "fps must lie between 1 and 50, found 100",
-    "watch r --out x.gif --episodes 0": "episodes must be a whole number of 1 or more",
+    "watch r --out x.gif --episodes 0": "episodes must be a whole number >= 1",
 }
 
 

@@ -129,7 +129,7 @@ def test_a_grid_has_distinct_frames_up_to_the_last() -> None:
         (lambda: trailing_curve([1, 2.5], [0, 0], [1]), r"frames\[1\] = 2.5 is not a whole number"),
         (lambda: trailing_curve([1, 2], [0, np.nan], [1]), r"returns\[1\] = nan"),
         (lambda: trailing_curve([1, 2], [0], [1]), "found 2 and 1"),
-        (lambda: trailing_curve([1], [0], [1], window=0), "window must be a whole number of at least 1, found 0"),
+        (lambda: trailing_curve([1], [0], [1], window=0), "window must be a whole number >= 1, found 0"),
         (lambda: trailing_curve([1], [0], [[1]]), r"grid must have one axis; found shape \(1, 1\)"),
         (lambda: auc_of_episodes([1], [0], 0), "total_frames must be"),
         (lambda: curves({"seed": [0], "frame": [1]}, [1]), "no column 'return'; its columns are seed, frame"),

@@ -166,7 +166,7 @@ def test_wrong_options() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None])
 def test_a_seed_that_is_none(seed: Any) -> None:
-    with pytest.raises(InputError, match="seed must be an integer, 0 or more, found"):
+    with pytest.raises(InputError, match="seed must be a whole number >= 0, found"):
         make("CartPole-v1", seed=seed)
 
 

@@ -282,9 +282,9 @@ def test_seeds_that_failed_or_diverged_are_left_out(make: Make, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"episodes": 0}, "episodes must be a whole number of 1 or more, found 0"),
+        ({"episodes": 0}, "episodes must be a whole number >= 1, found 0"),
         ({"episodes": True}, "episodes must be a whole number"),
-        ({"seed": -1}, "seed must be a whole number between 0 and"),
+        ({"seed": -1}, "seed must be a whole number from 0 to"),
         ({"seeds": [0, 5]}, "the run has no seed 5; it has 0, 1"),
         ({"seeds": [0, 0]}, "seed 0 is there twice"),
         ({"seeds": []}, "there is no seed to evaluate"),
@@ -392,7 +392,7 @@ def test_minatar_is_drawn(make: Make, tmp_path: Path) -> None:
     [
         ({"out": "a.png"}, "a.png: the suffix must be .gif; found .png"),
         ({"fps": float("nan")}, "fps must lie between 1 and 50, found nan"),
-        ({"episodes": 0}, "episodes must be a whole number of 1 or more, found 0"),
+        ({"episodes": 0}, "episodes must be a whole number >= 1, found 0"),
         ({"trained_seed": 9}, "the run has no seed 9; it has 0, 1"),
         ({"seed": -1}, "seed must be a whole number"),
         ({}, f"{OWN}Corridor-v0 cannot be drawn: it has no render mode rgb_array"),

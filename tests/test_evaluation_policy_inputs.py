@@ -165,11 +165,11 @@ def test_tolerances_out_of_range(name: str, value: float) -> None:
 @pytest.mark.parametrize("name", ["rtol", "atol", "tolerance"])
 @pytest.mark.parametrize("value", [True, "1e-8", [1e-8], 1j])
 def test_tolerances_that_are_no_numbers(name: str, value: Any) -> None:
-    refused(f"{name} must be a number > 0, found {value!r}", q=GOOD_Q, **{name: value})
+    refused(f"{name} must be a finite number > 0, found {value!r}", q=GOOD_Q, **{name: value})
 
 
 def test_tolerance_may_not_be_none() -> None:
-    refused("tolerance must be a number > 0, found None", q=GOOD_Q, tolerance=None)
+    refused("tolerance must be a finite number > 0, found None", q=GOOD_Q, tolerance=None)
 
 
 @pytest.mark.parametrize("on_miss", ["ignore", None, True, ["raise"]])

@@ -202,7 +202,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"rewards": sparse.csr_array((6, 3), dtype=complex)}, "rewards must hold real numbers, found dtype complex128"),
     *(({"gamma": gamma}, r"gamma must lie in \[0, 1\), found") for gamma in (1.0, -0.1, np.nan, np.inf, 2)),
     *(
-        ({"gamma": gamma}, r"gamma must be a number in \[0, 1\), found")
+        ({"gamma": gamma}, r"gamma must lie in \[0, 1\), found")
         for gamma in (True, "0.9", None, [0.9], np.complex128(0.5 + 1j), np.array(0.9))
     ),
     ({"allowed": np.ones((3, 3), dtype=bool)}, r"allowed must be boolean with shape \(3, 2\); found bool, shape"),

@@ -176,7 +176,7 @@ JSON_WRONG: list[tuple[Any, str]] = [
     ),
     (edited("version", drop=True), "version must be 1"),
     *((edited(key, drop=True), f"the key '{key}' is missing") for key in ("gamma", "states", "actions", T)),
-    (edited("gama", value=1), r"unknown key 'gama' \(did you mean 'gamma'\?\)"),
+    (edited("gama", value=1), r"unknown key 'gama' \(did you mean gamma\?\)"),
     (edited("zzz", value=1), r"unknown key 'zzz' \(known are format, .*start\)"),
     (edited("gamma", value="0.9"), 'gamma must be a number, found "0.9"'),
     (edited("gamma", value=True), "gamma must be a number, found true"),
@@ -189,7 +189,7 @@ JSON_WRONG: list[tuple[Any, str]] = [
     (edited("actions", value=10**30), "states and actions: 3 x 1000000000000000000000000000000 pairs are more than"),
     (edited("actions", value=["go", "go"]), "actions holds 'go' twice"),
     (edited("terminal", value="end"), 'terminal must be a list of states, found "end"'),
-    (edited("terminal", value=["ende"]), r"terminal\[0\]: there is no state 'ende' \(did you mean 'end'\?\)"),
+    (edited("terminal", value=["ende"]), r"terminal\[0\]: there is no state 'ende' \(did you mean end\?\)"),
     (edited("terminal", value=[7]), r"terminal\[0\]: there is no state 7; they run from 0 to 2"),
     (edited("terminal", value=[True]), r"terminal\[0\] must be the name or the index of a state, found true"),
     (edited("terminal", value=["s", "end"]), r"transitions\[0\]: state 's' is terminal and has no actions"),
@@ -200,10 +200,10 @@ JSON_WRONG: list[tuple[Any, str]] = [
     (edited(T, value={}), "transitions must be a list, found {}"),
     (edited(T, 0, value=5), r"transitions\[0\] must be an object, found 5"),
     (edited(T, 0, "reward", drop=True), r"transitions\[0\]: the key 'reward' is missing"),
-    (edited(T, 0, "rewrad", value=1), r"transitions\[0\]: unknown key 'rewrad' \(did you mean 'reward'\?\)"),
+    (edited(T, 0, "rewrad", value=1), r"transitions\[0\]: unknown key 'rewrad' \(did you mean reward\?\)"),
     (edited(T, 1, "state", value="x"), r"transitions\[1\].state: there is no state 'x'"),
     (edited(T, 1, "state", value=1.0), r"transitions\[1\].state must be the name or the index of a state, found 1.0"),
-    (edited(T, 1, "action", value="sty"), r"transitions\[1\].action: there is no action 'sty' \(did you mean 'stay'"),
+    (edited(T, 1, "action", value="sty"), r"transitions\[1\].action: there is no action 'sty' \(did you mean stay"),
     (edited(T, 1, "action", value="go"), r"transitions\[1\]: the pair 's', 'go' stands twice"),
     (edited(T, 1, "next", value={"x": 1}), r"transitions\[1\].next: there is no state 'x'"),
     (edited(T, 1, "next", value={"s": 0.5, "0": 0.5}), r"transitions\[1\].next holds state '0' twice, under two names"),
@@ -267,7 +267,7 @@ def put(array: Any, at: Any, value: Any) -> Any:
 
 NPZ_WRONG: list[tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = [
     (lambda c: {k: v for k, v in c.items() if k != "rewards"}, "the key 'rewards' is missing"),
-    (lambda c: c | {"reward": 1}, r"unknown key 'reward' \(did you mean 'rewards'\?\)"),
+    (lambda c: c | {"reward": 1}, r"unknown key 'reward' \(did you mean rewards\?\)"),
     (replaced("format", lambda _: "other"), "format must be 'ipe.mdp', found 'other'"),
     (replaced("version", lambda _: 2), "version must be 1, the one that this ipe reads; found 2"),
     (replaced("version", lambda _: 1.0), "version must be 1"),
@@ -345,7 +345,7 @@ def test_a_damaged_list_of_arrays_does_not_hide_the_optional_ones(tmp_path: Path
     right = path.read_bytes()
     comment_length = right.rindex(b"PK\x01\x02", 0, right.index(b"terminal.npy", right.index(b"PK\x01\x02"))) + 33
     path.write_bytes(right[:comment_length] + b"\x01" + right[comment_length + 1 :])
-    with pytest.raises(InputError, match=r"m.npz: its list of arrays is damaged"):
+    with pytest.raises(InputError, match=r"m.npz: the archive's list of arrays is damaged"):
         load_mdp(path)
 
 

@@ -193,7 +193,7 @@ def test_bicgstab_stops_at_its_target_and_at_a_breakdown() -> None:
         ({"method": "lu"}, 'method must be "auto", "direct" or "krylov", found \'lu\''),
         ({"tol": 0.0}, r"tol must be a finite number > 0, found 0\.0"),
         ({"tol": np.inf}, "tol must be a finite number > 0, found inf"),
-        ({"tol": "small"}, "tol must be a number > 0, found 'small'"),
+        ({"tol": "small"}, "tol must be a finite number > 0, found 'small'"),
         ({"policy": np.full((2, 2), 0.6)}, r"policy\[0\] sums to 1\.2, not to 1 \(off by 0\.2\)"),
         ({"policy": [[1.5, -0.5], [1, 0]]}, r"policy\[0, 1\] = -0\.5 is not a probability"),
         ({"policy": [1, 0]}, r"policy must have shape \(2, 2\); found \(2,\)"),

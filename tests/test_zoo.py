@@ -128,12 +128,12 @@ def test_chain_slips() -> None:
 
 
 WRONG: list[tuple[Callable[[], object], str]] = [
-    (lambda: zoo.switch_stay(slip=1.5), "slip must be a probability, found 1.5"),
-    (lambda: zoo.switch_stay(slip="a"), "slip must be a probability, found 'a'"),  # type: ignore[arg-type]
+    (lambda: zoo.switch_stay(slip=1.5), "slip must be a number from 0 to 1, found 1.5"),
+    (lambda: zoo.switch_stay(slip="a"), "slip must be a number from 0 to 1, found 'a'"),  # type: ignore[arg-type]
     (lambda: zoo.switch_stay(gamma=1.0), r"gamma must lie in \[0, 1\), found 1.0"),
-    (lambda: zoo.chain(slip=float("nan")), "slip must be a probability, found nan"),
+    (lambda: zoo.chain(slip=float("nan")), "slip must be a number from 0 to 1, found nan"),
     (lambda: zoo.chain(1), "n must be a whole number >= 2, found 1"),
-    (lambda: zoo.chain(terminal="false"), "terminal must be True or False, found 'false'"),  # type: ignore[arg-type]
+    (lambda: zoo.chain(terminal="false"), "terminal must be true or false, found 'false'"),  # type: ignore[arg-type]
     (lambda: zoo.river_swim(2.5), "n must be a whole number >= 2, found 2.5"),  # type: ignore[arg-type]
     (lambda: zoo.dadashi(0), "example must be one of 1, 2, 3, 4, 5, found 0"),
     (lambda: zoo.dadashi("1"), "example must be one of 1, 2, 3, 4, 5, found '1'"),  # type: ignore[arg-type]
@@ -141,10 +141,10 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: zoo.garnet(5, 0), "n_actions must be a whole number >= 1, found 0"),
     (lambda: zoo.garnet(3, 2, 4), "successors = 4 is more than the 3 states there are"),
     (lambda: zoo.garnet(5, 2, 2, seed=-1), "seed must be a whole number >= 0, found -1"),
-    (lambda: zoo.make("swich-stay"), r"no 'swich-stay' \(did you mean 'switch-stay'\?\); it has switch-stay, .*taxi"),
+    (lambda: zoo.make("swich-stay"), r"no 'swich-stay' \(did you mean switch-stay\?\); it has switch-stay, .*taxi"),
     (lambda: zoo.make("xyz"), "the zoo has no 'xyz'; it has switch-stay"),
     (lambda: zoo.make(3), "the zoo has no 3; it has"),  # type: ignore[arg-type]
-    (lambda: zoo.make("chain", slpi=0.1), r"chain has no parameter 'slpi' \(did you mean 'slip'\?\); it takes n, slip"),
+    (lambda: zoo.make("chain", slpi=0.1), r"chain has no parameter 'slpi' \(did you mean slip\?\); it takes n, slip"),
     (lambda: zoo.make("dadashi-1", example=2), "dadashi-1 has no parameter 'example'; it takes gamma"),
 ]
 

@@ -12,6 +12,7 @@ from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.scores import Scores, check_strata
 from ipe.analysis.statistics import trimmed
 from ipe.base.arrays import Array
+from ipe.base.numbers import whole_number
 from ipe.errors import InputError
 
 Seed: TypeAlias = int | np.random.Generator
@@ -40,9 +41,7 @@ def check_generator(seed: Seed) -> np.random.Generator:
     """A generator: the one given, or a fresh one from a seed. Never the clock."""
     if isinstance(seed, np.random.Generator):
         return seed
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"seed must be a whole number >= 0 or a numpy Generator, found {seed!r}")
-    return np.random.default_rng(int(seed))
+    return np.random.default_rng(whole_number(seed, "seed", 0, also=" or a numpy Generator"))
 
 
 def bootstrap_interval(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.base.arrays import Array, numeric
+from ipe.base.numbers import finite_number, whole_number
 from ipe.errors import InputError
 
 Frames: TypeAlias = NDArray[np.int64]
@@ -58,17 +59,12 @@ def whole_numbers(values: Any, name: str, least: int) -> Frames:
 
 def check_count(value: Any, name: str) -> int:
     """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
-    return int(value)
+    return whole_number(value, name, 1)
 
 
 def check_share(value: Any, name: str) -> float:
     """A number strictly between 0 and 1."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not 0.0 < value < 1.0:
-        raise InputError(f"{name} must lie strictly between 0 and 1, found {value!r}")
-    return float(value)
+    return finite_number(value, name, 0, 1, above=True, below=True)
 
 
 def runs_of(

@@ -9,7 +9,7 @@ from ipe.audit.exact import audit_table
 from ipe.audit.result import Audit, PolicySource
 from ipe.audit.samples import audit_samples, check_policy_rows, check_rows
 from ipe.audit.transitions import Transitions, make_transitions
-from ipe.checks import check_positive
+from ipe.base.numbers import check_positive, whole_number
 from ipe.errors import InputError
 from ipe.mdp_input import check_gamma
 
@@ -80,8 +80,7 @@ def audit(
     if not isinstance(transitions, Transitions):
         transitions = make_transitions(transitions)
     gamma = check_gamma(gamma)
-    if isinstance(worst, bool) or not isinstance(worst, int) or worst < 0:
-        raise InputError(f"worst must be a whole number of 0 or more, found {worst!r}")
+    whole_number(worst, "worst", 0)
     if tolerance is not None:
         tolerance = check_positive(tolerance, "tolerance")
     if q_next is None:

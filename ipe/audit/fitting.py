@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ipe.audit.transitions import Transitions
 from ipe.base.arrays import Array, Mask
+from ipe.base.numbers import whole_number
 from ipe.deep.networks import Architecture, backward, features, forward, initial_parameters
 from ipe.deep.optimisers import initial_moments, step
 from ipe.entropy import softmax
@@ -49,9 +50,7 @@ class Fit:
 
     def __post_init__(self) -> None:
         for name, least in (("updates", 1), ("width", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name} must be a whole number of {least} or more, found {value!r}")
+            whole_number(getattr(self, name), name, least)
         if not (isinstance(self.step_size, float) and 0.0 < self.step_size < math.inf):
             raise InputError(f"step_size must be a number > 0, found {self.step_size!r}")
         if not (isinstance(self.held_out, float) and 0.0 < self.held_out < 1.0):

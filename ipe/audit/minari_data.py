@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ipe.audit.transitions import Transitions, make_transitions
+from ipe.base.numbers import whole_number
 from ipe.errors import InputError
 
 
@@ -29,8 +30,8 @@ def minari_transitions(name: str, limit: int | None = None) -> Transitions:
         import minari
     except ModuleNotFoundError as error:
         raise InputError(f'--minari needs {error.name}, which is not installed: pip install "minari[hdf5]"') from None
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InputError(f"limit must be a whole number of 1 or more, found {limit!r}")
+    if limit is not None:
+        whole_number(limit, "limit", 1)
     data = _load(minari, name)
     first_action = _start(data.action_space, f"{name}: the actions")
     if first_action is None:

@@ -14,6 +14,7 @@ from ipe.audit.auditing import audit
 from ipe.audit.fitting import Fit, logits
 from ipe.audit.result import Audit, SampleAudit
 from ipe.audit.transitions import Transitions
+from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.evaluation import choose_seeds
 from ipe.deep.loop import architecture
@@ -113,14 +114,12 @@ def stacked(rows: list[tuple[Any, int, float, Any, bool]]) -> Transitions:
 
 def check_frames(frames: int) -> None:
     """That a number of frames to collect is one."""
-    if isinstance(frames, bool) or not isinstance(frames, int) or frames < 1:
-        raise InputError(f"frames must be a whole number of 1 or more, found {frames!r}")
+    whole_number(frames, "frames", 1)
 
 
 def check_draws(draws: int) -> None:
     """That a seed of the episodes to collect is one."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 0 <= draws < 2**63:
-        raise InputError(f"draws must be a whole number between 0 and 2^63 - 1, found {draws!r}")
+    seed_number(draws, "draws")
 
 
 def refuse_refit(refit: bool) -> None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ipe.base.arrays import Array, Indices, Mask
 from ipe.base.atomic import write_atomic
+from ipe.base.files import PathLike, check_keys, naming, read_npz, suffix_of
 from ipe.errors import InputError
-from ipe.mdp_files.common import PathLike, check_keys, naming, read_npz, suffix_of
 
 _REQUIRED = ("action", "reward", "terminated")
 _OPTIONAL = ("state", "next_state", "observation", "next_observation", "truncated")

@@ -1,13 +1,26 @@
-"""Names that were meant, for names that were mistyped."""
+"""Wording that error messages share: the name that was meant, and a value on less than one line."""
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable
+from typing import Any
+
+LONGEST = 60
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The end of a sentence that refuses a name: the most similar of the names, upper and lower case alike.
+def did_you_mean(name: str, names: Iterable[str], *, prefix: str = "", cutoff: float = 0.6) -> str:
+    """The end of a sentence that refuses a name: the most similar known name, whether upper or lower case.
+
+    Args:
+        name: the name that is not known.
+        names: the known names.
+        prefix: text that is put before the known name, such as the table that holds it.
+        cutoff: how similar the two names must be, from 0 to 1.
+
+    Returns:
+        A hint in brackets with a blank before it, or nothing if no known name is similar.
 
     Example:
         >>> did_you_mean("minatar/freeway", ["minatar/Freeway", "minatar/Asterix"])
@@ -16,5 +29,19 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
         ''
     """
     lowered = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return f" (did you mean {lowered[close[0]]}?)" if close else ""
+    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=cutoff)
+    return f" (did you mean {prefix}{lowered[close[0]]}?)" if close else ""
+
+
+def short(value: Any) -> str:
+    """A value for an error message, as JSON and at most 60 characters long.
+
+    Example:
+        >>> short(None), short("left")
+        ('null', '"left"')
+    """
+    try:
+        text = json.dumps(value)
+    except TypeError:  # JSON has no form for it: an array, say
+        text = repr(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

@@ -191,7 +191,7 @@ def _batch(arguments: Arguments) -> Transitions | None:
 
 def _values(path: str) -> dict[str, Any]:
     """The arrays of --q, by the names of `ipe.audit.audit`'s arguments."""
-    from ipe.mdp_files.common import check_keys, naming, read_npz, suffix_of
+    from ipe.base.files import check_keys, naming, read_npz, suffix_of
 
     with naming(f"--q {path}"):
         suffix_of(path, (".npz",))

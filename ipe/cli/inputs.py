@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -10,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
 if TYPE_CHECKING:  # numpy and scipy come when a command runs, not for its help
@@ -46,8 +46,7 @@ def read_mdp(text: str) -> FiniteMDP:
         return _from_zoo(name, parameters if colon else None)
     if in_folder or Path(text).suffix.lower() in (".npz", ".json") or os.path.exists(text):
         return load_mdp(text)
-    close = difflib.get_close_matches(name, zoo.names(), n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    hint = did_you_mean(name, zoo.names())
     raise InputError(f"there is no file {text!r}, and the zoo has no such MDP{hint}; `ipe zoo` lists its names")
 
 

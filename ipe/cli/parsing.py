@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import inspect
 import io
 import re
@@ -18,6 +17,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
 T = TypeVar("T")
@@ -76,8 +76,7 @@ def _check_options(arguments: type[Any], words: Sequence[str], prog: str) -> Non
             continue
         option = word.partition("=")[0].replace("_", "-")
         if option not in known:
-            close = difflib.get_close_matches(option, known, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
+            hint = did_you_mean(option, known)
             raise InputError(f"there is no option {word.partition('=')[0]}{hint}; see `{prog} --help`")
         if option in seen:
             raise InputError(f"{option} is given twice")

@@ -8,7 +8,6 @@ A command is a module with a frozen dataclass `Arguments`, whose docstring is it
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import os
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple
 
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError, NotSolvedError
 
 DONE, FAILED, WRONG_INPUT, NOT_SOLVED = 0, 1, 2, 3
@@ -152,11 +152,11 @@ def _run(words: list[str]) -> int:
 
 def _not_known(word: str) -> str:
     kind, known = ("option", ["--help", "--version"]) if word.startswith("-") else ("command", list(COMMANDS))
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
-    if kind == "option" and not close:
+    hint = did_you_mean(word, known, cutoff=0.7)
+    if kind == "option" and not hint:
         return f"the command comes first, and {word!r} is none"
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    return f"there is no {kind} {word!r} ({hint})"
+    others = f" (there are {', '.join(known)})"
+    return f"there is no {kind} {word!r}{hint or others}"
 
 
 def _version() -> str:

@@ -123,7 +123,7 @@ def contents(result: EvaluationPolicy, source: str) -> dict[str, Any]:
 
 
 def _check_suffix(path: str) -> None:
-    from ipe.mdp_files.common import naming, suffix_of
+    from ipe.base.files import naming, suffix_of
 
     with naming(f"--out {path}"):
         suffix_of(path, (".npz", ".json"))

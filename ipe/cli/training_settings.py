@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ipe.base.nested import at_path
 from ipe.cli.settings_options import options_of, paths, read_key_values
 from ipe.deep.settings import ONLY_WITH, TrainingSettings, paper_settings
 from ipe.errors import InputError
@@ -22,7 +23,7 @@ def _defaults() -> dict[str, str]:
     usual, *others = [settings.model_dump() for settings in cases.values()]
     out = {}
     for path in (*paths(usual), "environment.options"):
-        values = [_at(settings, path) for settings in (usual, *others)]
+        values = [at_path(settings, path) for settings in (usual, *others)]
         words = [_words(values[0])]
         words += [f"{name} {_words(v)}" for name, v in list(zip(cases, values, strict=True))[2:] if v != values[0]]
         if values[1] != values[0]:
@@ -32,12 +33,6 @@ def _defaults() -> dict[str, str]:
     del out["environment.id"]  # the word that is no option
     out["behaviour"] = usual["behaviour"]
     return out
-
-
-def _at(values: dict[str, Any], path: str) -> Any:
-    for part in path.split("."):
-        values = values[part]
-    return values
 
 
 def _words(value: Any) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.playing import Trained, agent, evaluation_seed, play, read_trained
 from ipe.errors import InputError
@@ -103,8 +104,7 @@ def evaluate(
     Raises:
         InputError: naming the argument, or the file of the run that is missing, damaged or does not fit.
     """
-    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
-        raise InputError(f"episodes must be a whole number of 1 or more, found {episodes!r}")
+    whole_number(episodes, "episodes", 1)
     check_seed(seed)
     trained = read_trained(Path(run), frame_limit)
     left_out = trained.unusable()
@@ -125,8 +125,7 @@ def evaluate(
 
 def check_seed(seed: int) -> None:
     """That a seed of an evaluation is one."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise InputError(f"seed must be a whole number between 0 and 2^63 - 1, found {seed!r}")
+    seed_number(seed)
 
 
 def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int] | None) -> list[int]:

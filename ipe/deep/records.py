@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ipe.base.atomic import write_bytes
+from ipe.base.files import naming, read_json
 from ipe.base.parquet import parquet_bytes, read_parquet
 from ipe.deep.plain import encode, json_text
 from ipe.errors import InputError
-from ipe.mdp_files.common import naming, read_json
 
 RUN_FORMAT = "ipe.run"
 RUN_SCHEMA = 1

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ipe.base.nested import merged
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
 BehaviourName = Literal["epsilon-ipe", "ipe", "epsilon-greedy", "boltzmann"]
@@ -187,7 +189,7 @@ def paper_settings(environment: str, /, behaviour: BehaviourName = "epsilon-ipe"
         values["epsilon"] = {"final": 0.01, "steps": 25_000}
     if environment.partition(":")[2].startswith("LunarLander") or environment.startswith("LunarLander"):
         values["environment"]["frame_limit"] = 5000
-    return read_settings(_merged(values, changes))
+    return read_settings(merged(values, changes))
 
 
 def read_settings(values: dict[str, Any]) -> TrainingSettings:
@@ -200,14 +202,6 @@ def read_settings(values: dict[str, Any]) -> TrainingSettings:
         return TrainingSettings.model_validate(values)
     except ValidationError as error:
         raise InputError(_sentence(error)) from None
-
-
-def _merged(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(values)
-    for name, value in changes.items():
-        inner = merged.get(name)
-        merged[name] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
-    return merged
 
 
 def _sentence(error: ValidationError) -> str:
@@ -224,10 +218,7 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _nearest(loc: tuple[int | str, ...]) -> str:
-    import difflib
-
     model: Any = TrainingSettings
     for part in loc[:-1]:
         model = model.model_fields[str(part)].annotation
-    close = difflib.get_close_matches(str(loc[-1]), list(model.model_fields), n=1)
-    return f" (did you mean {'.'.join([*map(str, loc[:-1]), close[0]])}?)" if close else ""
+    return did_you_mean(str(loc[-1]), model.model_fields, prefix="".join(f"{part}." for part in loc[:-1]))

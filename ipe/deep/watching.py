@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.base.atomic import write_atomic
+from ipe.base.numbers import whole_number
 from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
 from ipe.deep.evaluation import check_seed, choose_seeds, policy_in_words
 from ipe.deep.playing import Agent, Moment, agent, evaluation_seed, play, read_trained
@@ -78,8 +79,7 @@ def watch(
     path = Path(out)
     if path.suffix.lower() != ".gif":
         raise InputError(f"{out}: the suffix must be .gif; found {path.suffix or 'none'}")
-    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
-        raise InputError(f"episodes must be a whole number of 1 or more, found {episodes!r}")
+    whole_number(episodes, "episodes", 1)
     if not 1.0 <= fps <= 50.0:
         raise InputError(f"fps must lie between 1 and 50, found {fps:g}")
     check_seed(seed)

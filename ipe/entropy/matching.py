@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipe.base.numbers import whole_number
 from ipe.entropy.arrays import (
     AnyArray,
     actions,
@@ -141,8 +142,7 @@ def epsilon_table(entropy: AnyArray, n: AnyArray, size: int = TABLE_SIZE) -> Any
         >>> float(epsilon_table(0.3, 2, size=11))   # exactly: 0.1777
         0.2
     """
-    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 2:
-        raise InputError(f"size must be a whole number >= 2, found {size!r}")
+    size = whole_number(size, "size", 2)
     h = floating(entropy, "entropy", n)
     xp = namespace(h)
     _check_entropy(h, n)

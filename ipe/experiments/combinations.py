@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ipe.base.nested import at_path, flatten, merged, nested
 from ipe.deep.settings import BEHAVIOURS, ONLY_WITH, TrainingSettings, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
@@ -39,16 +40,16 @@ class Case:
             fields: instead of the base's.
             single: whether values are varied one at a time, around these fields.
         """
-        nested = _nested(fields)
-        if isinstance(environment := nested.get("environment"), str):
-            nested["environment"] = {"id": environment}
-        for path, value in _paths(nested):
+        tables = nested(fields)
+        if isinstance(environment := tables.get("environment"), str):
+            tables["environment"] = {"id": environment}
+        for path, value in flatten(tables).items():
             if path in self.grid and not single:
                 raise InputError(f"{where}.{path} has no effect: {self.places[path]}.{path} lists the values to take")
             if isinstance(value, float) and not math.isfinite(value):
                 raise InputError(f"{where}.{path} must be finite, found {value}")
-        homes = self.homes | {path: where for path, _ in _paths(nested)}
-        return replace(self, name=name, where=where, fields=_merged(self.fields, nested), homes=homes)
+        homes = self.homes | {path: where for path, _ in flatten(tables).items()}
+        return replace(self, name=name, where=where, fields=merged(self.fields, tables), homes=homes)
 
     def with_grid(self, where: str, grid: Mapping[str, Any]) -> Case:
         """With more lists of values; one that was there is replaced."""
@@ -79,7 +80,7 @@ def _setting(case: Case, values: dict[str, Any], named: list[str]) -> Setting:
     for path in case.grid:
         _check_effect(case, path, settings)
     dump = settings.model_dump()
-    varied = {path: _at(dump, path) for path in case.grid}
+    varied = {path: at_path(dump, path) for path in case.grid}
     return Setting(_name(case, {path: varied[path] for path in named}), case.name, varied, settings)
 
 
@@ -122,7 +123,7 @@ def _settings_of_fields(case: Case) -> TrainingSettings:
 def _settings(case: Case, values: dict[str, Any]) -> TrainingSettings:
     fields = case.fields
     for path, value in values.items():
-        fields = _merged(fields, _nest(path, value))
+        fields = merged(fields, nested({path: value}))
     environment = fields.get("environment", {})
     if not isinstance(environment, Mapping):
         raise InputError(f"environment: must be the name of an environment or a table, found {environment!r}")
@@ -167,45 +168,6 @@ def _lists(grid: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tu
                 raise InputError(f"{where}.{path}[{i}] = {own!r} is there twice")
             seen.add(mark)
         yield "environment.id" if path == "environment" else path, value
-
-
-def _nested(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields with dotted names as nested tables."""
-    out: dict[str, Any] = {}
-    for name, value in fields.items():
-        out = _merged(out, _nest(name, _nested(value) if isinstance(value, Mapping) else value))
-    return out
-
-
-def _nest(path: str, value: Any) -> dict[str, Any]:
-    for part in reversed(path.split(".")):
-        value = {part: value}
-    return dict(value)
-
-
-def _merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(values)
-    for name, value in changes.items():
-        inner = merged.get(name)
-        if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            merged[name] = _merged(inner, value)
-        else:
-            merged[name] = value
-    return merged
-
-
-def _paths(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _paths(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
-
-
-def _at(values: Any, path: str) -> Any:
-    for part in path.split("."):
-        values = values[part]
-    return values
 
 
 def _word(value: Any) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from ipe.base.numbers import is_whole, seed_number
 from ipe.deep.settings import TrainingSettings, read_settings
 from ipe.errors import InputError
 
@@ -114,7 +115,7 @@ def read_seeds(value: Any) -> list[int]:
         >>> read_seeds(3), read_seeds([5, 8])
         ([0, 1, 2], [5, 8])
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         if not 1 <= value <= 10**6:
             raise InputError(f"seeds must be from 1 to a million, found {value}")
         return list(range(value))
@@ -124,8 +125,7 @@ def read_seeds(value: Any) -> list[int]:
         raise InputError("seeds is an empty list")
     seen: set[int] = set()
     for i, seed in enumerate(value):
-        if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
-            raise InputError(f"seeds[{i}] must be a whole number from 0 to 2^63 - 1, found {seed!r}")
+        seed_number(seed, f"seeds[{i}]")
         if seed in seen:
             raise InputError(f"seeds[{i}] = {seed} is there twice")
         seen.add(seed)

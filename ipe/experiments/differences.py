@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ipe.base.words import short
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Setting, Sweep
-from ipe.mdp_files.common import short
 
 
 def check_contains(sweep: Sweep, stored: Sweep) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ipe.base.nested import flatten
 from ipe.errors import InputError
 from ipe.experiments.declared import Sweep
 from ipe.experiments.results import Results, load_results
@@ -89,19 +89,6 @@ def _settings(sweep: Sweep) -> pa.Table:
     ]
     paths = dict.fromkeys(path for row in rows for path in row)
     return pa.table({path: _column([row.get(path) for row in rows]) for path in paths})
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted path.
-
-    Example:
-        >>> flatten({"width": 64, "epsilon": {"final": 0.1}})
-        {'width': 64, 'epsilon.final': 0.1}
-    """
-    out: dict[str, Any] = {}
-    for name, value in values.items():
-        out |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return out
 
 
 def _column(values: list[Any]) -> pa.Array:

@@ -31,6 +31,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ipe.base.numbers import true_or_false
+from ipe.base.words import did_you_mean
 from ipe.deep.settings import read_settings
 from ipe.errors import InputError
 from ipe.experiments.combinations import Case, settings_of
@@ -100,8 +102,7 @@ def make_sweep(content: dict[str, Any]) -> Sweep:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise InputError(f"name must be a text on one line, found {name!r}")
     single = content.get("one_at_a_time", False)
-    if not isinstance(single, bool):
-        raise InputError(f"one_at_a_time must be true or false, found {single!r}")
+    true_or_false(single, "one_at_a_time")
     seeds = read_seeds(content.get("seeds", 1))
     cases = _cases(content)
     count = sum(math.prod(len(values) for values in case.grid.values()) for case in cases) if not single else 0
@@ -169,13 +170,10 @@ def changed(sweep: Sweep, *, seeds: int | list[int] | None = None, frames: int |
 
 
 def _check_keys(content: dict[str, Any]) -> None:
-    from difflib import get_close_matches
-
     for key in content:
         if key not in _KEYS:
-            close = get_close_matches(key, _KEYS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(_KEYS)}"
-            raise InputError(f"there is no key {key} in a sweep's file ({hint})")
+            hint = did_you_mean(key, _KEYS) or f" (there are {', '.join(_KEYS)})"
+            raise InputError(f"there is no key {key} in a sweep's file{hint}")
     for key in ("base", "grid", "cases"):
         if not isinstance(content.get(key, {}), dict):
             raise InputError(f"{key} must be a table, found {content[key]!r}")

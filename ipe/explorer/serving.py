@@ -6,6 +6,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from ipe.base.numbers import whole_number
 from ipe.errors import InputError
 
 HOST = "127.0.0.1"
@@ -30,8 +31,7 @@ class ExplorerServer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, page: str, port: int = 0) -> None:
-        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-            raise InputError(f"port must be a whole number from 0 to 65535, found {port!r}")
+        whole_number(port, "port", 0, 65535)
         self.page = page.encode()
         try:
             super().__init__((HOST, port), _Handler)

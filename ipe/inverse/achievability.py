@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ipe.base.arrays import Array, Indices
-from ipe.checks import Form, check_one_form, check_positive
+from ipe.base.numbers import check_positive
+from ipe.checks import Form, check_one_form
 from ipe.inverse.closed_forms import has_exact_successors
 from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.solve import HIGHS_UP_TO, evaluation_policy

@@ -11,14 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from ipe.base.arrays import Array
-from ipe.checks import check_positive, check_v
+from ipe.base.numbers import check_positive, whole_number
+from ipe.checks import check_v
 from ipe.errors import InputError
 from ipe.inverse.extremes import exact_values, greatest_values
 from ipe.inverse.solve import evaluation_policy
 from ipe.mdp import FiniteMDP
+from ipe.mdp_input import check_gamma
 from ipe.planning.operators import optimality_operator
 from ipe.planning.policies import greedy_policy
-from ipe.zoo.arguments import probability, whole_number
 
 ALLOWED = np.array([[True, True], [True, True], [True, False]])
 
@@ -80,7 +81,7 @@ def hub(n: int = 500, gamma: float = 0.5) -> Example:
         >>> round(proposition_1(mdp, policy, v=v).ratio, 3)
         0.125
     """
-    n, gamma = whole_number(n, "n", 1), probability(gamma, "gamma")
+    n, gamma = whole_number(n, "n", 1), check_gamma(gamma)
     pairs = 2 * (n + 1)
     to_the_hub = np.ones(pairs), np.zeros(pairs, dtype=np.int32), np.arange(pairs + 1)
     transitions = sparse.csr_array(to_the_hub, shape=(pairs, n + 1))
@@ -119,7 +120,7 @@ def remark(k: int = 0, gamma: float = 0.9, edge: float = 0.01) -> Example:
         >>> round(held.left, 3), round(theorem_1(mdp, 3, v=v).right, 3), round(held.right, 3)
         (14.48, 1.458, 14.58)
     """
-    k, gamma, edge = whole_number(k, "k", 0), probability(gamma, "gamma"), check_positive(edge, "edge")
+    k, gamma, edge = whole_number(k, "k", 0), check_gamma(gamma), check_positive(edge, "edge")
     if edge > 2 * gamma**k:
         raise InputError(f"edge must be at most 2 gamma^k = {2 * gamma**k:.6g}, found {edge:g}")
     transitions = np.zeros((3, 2, 3))
@@ -150,7 +151,7 @@ def worst_case(gamma: float = 0.9, edge: float = 1e-6) -> Example:
         ipe 18.1 18.1
         greedy 18.0 18.0
     """
-    gamma, edge = probability(gamma, "gamma"), check_positive(edge, "edge")
+    gamma, edge = check_gamma(gamma), check_positive(edge, "edge")
     if edge >= 2 * gamma:
         raise InputError(f"edge must be below 2 gamma = {2 * gamma:.6g}, found {edge:g}")
     transitions = np.zeros((3, 2, 3))

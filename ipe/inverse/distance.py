@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ipe.base.arrays import Array
-from ipe.checks import Form, check_one_form, check_positive
+from ipe.base.numbers import check_positive
+from ipe.checks import Form, check_one_form
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.achievability import sup_norm_policy
 from ipe.inverse.distance_frame import box_around, descend, frame

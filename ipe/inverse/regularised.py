@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from ipe.base.arrays import Array, numeric
-from ipe.checks import check_one_form, check_positive, check_weights
+from ipe.base.numbers import check_positive
+from ipe.checks import check_one_form, check_weights
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.l2 import certificate
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem, v_problem

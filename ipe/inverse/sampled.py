@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ipe.base.arrays import Array
-from ipe.checks import check_policy, check_positive, check_q, check_weights
+from ipe.base.numbers import check_positive
+from ipe.checks import check_policy, check_q, check_weights
 from ipe.inverse.l2 import certificate
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem
 from ipe.inverse.result import EvaluationPolicy

@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from ipe.base.arrays import Array
-from ipe.checks import Form, check_one_form, check_positive, check_weights
+from ipe.base.numbers import check_positive
+from ipe.checks import Form, check_one_form, check_weights
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.closed_forms import clip_values, has_exact_successors, separable, unconstrained
 from ipe.inverse.interior_point import solve_interior_point

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ipe.base.arrays import Array
+from ipe.base.numbers import whole_number
 from ipe.checks import Form, check_one_form, check_policy, check_q, check_v
 from ipe.errors import InputError
 from ipe.inverse.bounds import Bound, Evaluated, evaluate, residuals, rounding, sup, values_of
@@ -19,7 +20,6 @@ from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup, optimality_operator
 from ipe.planning.optimal import OptimalValues
 from ipe.planning.policies import greedy_policy
-from ipe.zoo.arguments import whole_number
 
 
 def theorem_1(mdp: FiniteMDP, k: int, *, v: Any = None, q: Any = None) -> Bound:

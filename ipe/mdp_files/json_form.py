@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ipe.base.files import check_keys
+from ipe.base.numbers import is_number, is_whole
+from ipe.base.words import did_you_mean, short
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
-from ipe.mdp_files.common import check_keys, number, short
 
 FORMAT = "ipe.mdp"
 VERSION = 1
@@ -43,9 +45,9 @@ class Labels:
             match = _INDEX.fullmatch(label)
             prefixed = label.startswith(self.kind[0])
             if match is None or (label[0] in "sa" and (self.names or not prefixed)):
-                raise InputError(f"{field}: there is no {self.kind} {label!r}{self._hint(label)}")
+                raise InputError(f"{field}: there is no {self.kind} {label!r}{did_you_mean(label, self.names)}")
             position = int(match.group(1))
-        elif isinstance(label, int) and not isinstance(label, bool):
+        elif is_whole(label):
             position = label
         else:
             raise InputError(f"{field} must be the name or the index of a {self.kind}, found {short(label)}")
@@ -53,15 +55,11 @@ class Labels:
             raise InputError(f"{field}: there is no {self.kind} {label!r}; they run from 0 to {self.count - 1}")
         return position
 
-    def _hint(self, label: str) -> str:
-        close = difflib.get_close_matches(label, list(self.names), n=1)
-        return f" (did you mean {close[0]!r}?)" if close else ""
-
 
 def labels(value: Any, kind: str) -> Labels:
     """Labels from the field `states` or `actions`: a list of names, or how many there are."""
     field = f"{kind}s"
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    if is_whole(value) and value >= 1:
         return Labels(kind, value, {})
     if not isinstance(value, list) or not value:
         raise InputError(f"{field} must be a list of names or a number >= 1, found {short(value)}")
@@ -163,6 +161,19 @@ class _Pairs:
     def matrix(self, entries: list[float]) -> sparse.csr_array:
         shape = (self.allowed.size, self.states.count)
         return sparse.csr_array((entries, (self.rows, self.columns)), shape=shape, dtype=np.float64)
+
+
+def number(value: Any, field: str) -> float:
+    """A finite number of a JSON file; true and false are refused."""
+    if not is_number(value):
+        raise InputError(f"{field} must be a number, found {short(value)}")
+    try:
+        out = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        out = math.inf
+    if not math.isfinite(out):
+        raise InputError(f"{field} = {out:g} is not a finite number")
+    return out
 
 
 def by_label(value: dict[str, Any], known: Labels, field: str) -> dict[int, float]:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ipe.base.atomic import write_atomic
+from ipe.base.files import PathLike, check_keys, naming, read_json, read_npz, suffix_of
 from ipe.errors import InputError
 from ipe.mdp import ROW_SUM_TOLERANCE, FiniteMDP
-from ipe.mdp_files.common import PathLike, check_keys, naming, read_json, read_npz, suffix_of
 from ipe.mdp_files.json_form import FORMAT, VERSION, check_pairs, dump, parse
 
 _SUFFIXES = (".npz", ".json")

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from ipe.base.arrays import Array, numeric
 from ipe.base.atomic import write_atomic
+from ipe.base.files import PathLike, naming, read_bytes, read_json, read_npz, suffix_of
+from ipe.base.words import short
 from ipe.checks import Form, check_q, check_v
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
-from ipe.mdp_files.common import PathLike, naming, number, read_bytes, read_json, read_npz, short, suffix_of
-from ipe.mdp_files.json_form import Labels
+from ipe.mdp_files.json_form import Labels, number
 
 _SUFFIXES = (".npy", ".npz", ".json", ".csv", ".txt")
 

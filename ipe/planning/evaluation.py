@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from ipe.base.arrays import Array
-from ipe.checks import check_policy, check_positive
+from ipe.base.numbers import check_positive
+from ipe.checks import check_policy
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning.linear import policy_chain, solve

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ipe.base.arrays import Array
-from ipe.checks import check_mdp, check_positive
+from ipe.base.numbers import check_positive, whole_number
+from ipe.checks import check_mdp
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning.contraction import Contraction, Interval, contraction, fixed_point_interval, lower_bound, sup
@@ -94,8 +95,8 @@ def optimal_values(
     if method not in get_args(PlanningMethod):
         names = ", ".join(f'"{name}"' for name in get_args(PlanningMethod))
         raise InputError(f"method must be one of {names}; found {method!r}")
-    if max_iterations is not None and not _is_count(max_iterations):
-        raise InputError(f"max_iterations must be a whole number >= 1 or None, found {max_iterations!r}")
+    if max_iterations is not None:
+        max_iterations = whole_number(max_iterations, "max_iterations", 1, also=" or None")
     modulus = contraction(mdp.transitions, mdp.allowed.ravel(), ~mdp.terminal, mdp.gamma, mdp.rewards, 0)
     if method == "auto" and mdp.n_states <= DIRECT_STATES:
         method = "policy-iteration"
@@ -197,7 +198,3 @@ def _result(
     averaged = replace(modulus, roundings=modulus.roundings + mdp.n_actions)
     loss = interval.error - lower_bound(averaged, v, average(policy, q), live)
     return OptimalValues(mdp, v, policy, interval.error, loss, iterations, method)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 1)

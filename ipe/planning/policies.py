@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ipe.base.arrays import Array, Mask
+from ipe.base.numbers import finite_number, whole_number
 from ipe.checks import check_one_form
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
@@ -43,9 +44,8 @@ def greedy_policy(
     form, values = check_one_form(mdp, v, q)
     if ties not in ("uniform", "first"):
         raise InputError(f'ties must be "uniform" or "first", found {ties!r}')
-    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float, np.number)) or not 0 <= tolerance < np.inf:
-        raise InputError(f"tolerance must be a finite number >= 0, found {tolerance!r}")
-    best = near_best(mdp, backup(mdp, values) if form == "v" else values, float(tolerance))
+    slack = finite_number(tolerance, "tolerance", 0.0)
+    best = near_best(mdp, backup(mdp, values) if form == "v" else values, slack)
     return share(best) if ties == "uniform" else _first(best)
 
 
@@ -73,9 +73,8 @@ def random_policy(mdp: FiniteMDP, seed: int | np.random.Generator) -> Array:
         >>> random_policy(switch_stay(), seed=0).sum(axis=1)
         array([1., 1.])
     """
-    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
-    if not whole and not isinstance(seed, np.random.Generator):
-        raise InputError(f"seed must be a whole number >= 0 or a numpy.random.Generator, found {seed!r}")
+    if not isinstance(seed, np.random.Generator):
+        seed = whole_number(seed, "seed", 0, also=" or a numpy.random.Generator")
     pi = np.random.default_rng(seed).standard_exponential((mdp.n_states, mdp.n_actions))
     if not mdp.all_allowed:
         pi[~mdp.allowed] = 0.0

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from ipe.base.arrays import Array, numeric
+from ipe.base.numbers import is_number
 from ipe.entropy.arrays import check_range
 from ipe.errors import InputError
 
@@ -123,7 +124,7 @@ def settings_of(
 def _single(name: str, behaviour: str, gamma: float, given: Mapping[str, Any]) -> float | None:
     if name in given:
         value = given[name]
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if not is_number(value):
             raise InputError(f"{name} must be a number, found {value!r} (several values: sweep={{{name!r}: ...}})")
         return float(value)
     if name == "gamma":

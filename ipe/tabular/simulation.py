@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ipe.base.arrays import Array, numeric
 from ipe.base.cores import available_cores
+from ipe.base.numbers import whole_number
 from ipe.checks import check_mdp, check_q
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
@@ -20,7 +21,6 @@ from ipe.tabular.parameters import BEHAVIOURS, UPDATES, Parameters, one_of, sett
 from ipe.tabular.program import lane_count, lane_runner
 from ipe.tabular.results import Store, TabularRuns
 from ipe.tabular.state import Order, Program, Ties
-from ipe.zoo.arguments import whole_number
 
 
 def simulate(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from ipe.base.numbers import finite_number, true_or_false, whole_number
 from ipe.mdp import FiniteMDP
-from ipe.zoo.arguments import probability, whole_number, yes_or_no
 
 _LEFT, _RIGHT = 0, 1
 _ACTIONS = ("left", "right")
@@ -74,8 +74,8 @@ def chain(n: int = 5, slip: float = 0.0, terminal: bool = True, gamma: float = 0
                [0.1, 0.9],
                [0.1, 0.9]])
     """
-    n, slip = whole_number(n, "n", 2), probability(slip, "slip")
-    s = np.arange(n - 1 if yes_or_no(terminal, "terminal") else n)
+    n, slip = whole_number(n, "n", 2), finite_number(slip, "slip", 0, 1)
+    s = np.arange(n - 1 if true_or_false(terminal, "terminal") else n)
     entries = [
         (s, action, s + step * direction, np.full(s.size, share))
         for action, direction in ((_LEFT, -1), (_RIGHT, 1))

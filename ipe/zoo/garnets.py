@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ipe.base.numbers import whole_number
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
-from ipe.zoo.arguments import whole_number
 
 
 def garnet(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.zoo.chains import chain, river_swim
@@ -63,20 +63,15 @@ def make(name: str, **kwargs: Any) -> FiniteMDP:
         >>> make("swich-stay")
         Traceback (most recent call last):
         ...
-        ipe.errors.InputError: the zoo has no 'swich-stay' (did you mean 'switch-stay'?); it has switch-stay, ...
+        ipe.errors.InputError: the zoo has no 'swich-stay' (did you mean switch-stay?); it has switch-stay, ...
     """
     if not isinstance(name, str) or name not in ZOO:
-        raise InputError(f"the zoo has no {name!r}{_nearest(name, ZOO)}; it has {', '.join(ZOO)}")
+        raise InputError(f"the zoo has no {name!r}{did_you_mean(str(name), ZOO)}; it has {', '.join(ZOO)}")
     constructor = ZOO[name].constructor
     parameters = inspect.signature(constructor).parameters
     if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         for key in kwargs:
             if key not in parameters:
                 takes = ", ".join(parameters)
-                raise InputError(f"{name} has no parameter {key!r}{_nearest(key, parameters)}; it takes {takes}")
+                raise InputError(f"{name} has no parameter {key!r}{did_you_mean(key, parameters)}; it takes {takes}")
     return constructor(**kwargs)
-
-
-def _nearest(name: Any, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

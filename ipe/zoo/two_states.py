@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipe.base.numbers import finite_number, is_whole
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
-from ipe.zoo.arguments import probability
 
 # Per example: gamma, then r and P with the row i * |A| + j for (s_i, a_j), as the paper prints them.
 _DADASHI: dict[int, tuple[float, list[float], list[list[float]]]] = {
@@ -37,7 +37,7 @@ def switch_stay(gamma: float = 0.9, slip: float = 0.0) -> FiniteMDP:
         >>> switch_stay()
         FiniteMDP(2 states, 2 actions, gamma=0.9, deterministic)
     """
-    slip = probability(slip, "slip")
+    slip = finite_number(slip, "slip", 0, 1)
     stay = np.array([[1 - slip, slip], [slip, 1 - slip]])
     return FiniteMDP(
         np.stack([stay, stay[::-1]], axis=1),
@@ -74,7 +74,7 @@ def dadashi(example: int, gamma: float | None = None) -> FiniteMDP:
         >>> dadashi(3)
         FiniteMDP(2 states, 3 actions, gamma=0.9, stochastic)
     """
-    if isinstance(example, bool) or not isinstance(example, (int, np.integer)) or example not in _DADASHI:
+    if not is_whole(example) or example not in _DADASHI:
         raise InputError(f"example must be one of {', '.join(map(str, _DADASHI))}, found {example!r}")
     paper_gamma, r_hat, p_hat = _DADASHI[int(example)]
     return FiniteMDP(np.reshape(p_hat, (2, -1, 2)), np.reshape(r_hat, (2, -1)), paper_gamma if gamma is None else gamma)

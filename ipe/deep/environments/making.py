@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.numbers import whole_number
 from ipe.base.words import did_you_mean
 from ipe.deep.environments.environment import Environment
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
@@ -42,8 +43,7 @@ def make_environment(settings: EnvironmentSettings, seed: int, render_mode: str 
         InputError: the id, an option, a space or the environment's first steps are not what they should be, or a
             package is missing; the sentence says what was expected and what was found.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be an integer, 0 or more, found {seed!r}")
+    whole_number(seed, "seed", 0)
     if render_mode not in (None, "rgb_array"):
         raise InputError(f"render_mode must be rgb_array or None, found {render_mode!r}")
     probe = _build(settings, 0, None)

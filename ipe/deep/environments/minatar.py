@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.numbers import finite_number, true_or_false
 from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
@@ -155,12 +156,9 @@ def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
         if key not in _OPTIONS:
             raise InputError(f"{name} has no option {key!r}{did_you_mean(key, _OPTIONS)}; it has {', '.join(_OPTIONS)}")
     chosen = _OPTIONS | options
-    p = chosen["sticky_action_prob"]
-    if isinstance(p, bool) or not isinstance(p, int | float) or not 0.0 <= p <= 1.0:
-        raise InputError(f"{name}: sticky_action_prob must be a number from 0 to 1, found {p!r}")
+    finite_number(chosen["sticky_action_prob"], f"{name}: sticky_action_prob", 0, 1)
     for key in ("difficulty_ramping", "minimal_actions"):
-        if not isinstance(chosen[key], bool):
-            raise InputError(f"{name}: {key} must be true or false, found {chosen[key]!r}")
+        true_or_false(chosen[key], f"{name}: {key}")
     if chosen["end"] not in _ENDS:
         raise InputError(f"{name}: end must be {' or '.join(_ENDS)}, found {chosen['end']!r}")
     if chosen["end"] == "truncation" and name != "minatar/Freeway":

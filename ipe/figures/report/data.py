@@ -12,8 +12,8 @@ from ipe.analysis import Interval
 from ipe.analysis.bootstrap import Seed, check_generator
 from ipe.analysis.curves import WINDOW
 from ipe.base.arrays import Array
+from ipe.base.nested import flatten
 from ipe.experiments.declared import Setting, Sweep
-from ipe.experiments.frames import flatten
 from ipe.figures.report.bands import curve_bands
 from ipe.figures.report.findings import Findings, Row, unfinished_runs
 from ipe.figures.report.sensitivity import SensitivityPanel

@@ -14,6 +14,7 @@ from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.dqn import DQN
 from torch.nn import functional
 
+from ipe.base.numbers import finite_number
 from ipe.behaviours import sample
 from ipe.errors import InputError
 from ipe.integrations.stable_baselines3.policies import (
@@ -293,6 +294,4 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def _check_number(name: str, value: Any) -> None:
-    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0:
-        raise InputError(f"{name} must be a finite number >= 0, found {value!r}")
+    finite_number(value, name, 0.0)

@@ -1,11 +1,13 @@
-"""What the formats share: opening a file, its suffix, and errors that name it."""
+"""Reading files that somebody else may have written: suffixes, JSON, .npz archives, and errors that name the file.
+
+Every function raises an `InputError` that says what is wrong with the file's content. `naming` puts the file's
+name before that sentence.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
-import math
 import os
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
 PathLike = str | os.PathLike[str]
@@ -22,7 +25,7 @@ PathLike = str | os.PathLike[str]
 
 @contextlib.contextmanager
 def naming(path: PathLike) -> Iterator[None]:
-    """Put the file's name before every `InputError` from inside."""
+    """Put the file's name before every `InputError` that is raised inside the `with` block."""
     try:
         yield
     except InputError as error:
@@ -30,7 +33,7 @@ def naming(path: PathLike) -> Iterator[None]:
 
 
 def suffix_of(path: PathLike, known: Sequence[str]) -> str:
-    """The suffix of the path in lower case, if it is a known one."""
+    """The suffix of the path in lower case, or an `InputError` that lists the known suffixes."""
     suffix = Path(path).suffix.lower()
     if suffix not in known:
         found = f"found {suffix}" if suffix else "found none"
@@ -39,7 +42,7 @@ def suffix_of(path: PathLike, known: Sequence[str]) -> str:
 
 
 def read_bytes(path: PathLike) -> bytes:
-    """The content of a file."""
+    """The bytes of a file."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
@@ -51,17 +54,17 @@ def read_bytes(path: PathLike) -> bytes:
 
 
 def read_npz(path: PathLike) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file, each with its checksum verified; nothing in it is ever unpickled."""
+    """The arrays of an .npz file. Each array's checksum is verified, and nothing is ever unpickled."""
     if Path(path).is_dir() or not Path(path).exists():
-        read_bytes(path)  # for its message
+        read_bytes(path)  # raises the error that says what is there instead of a file
     try:
         with zipfile.ZipFile(path) as archive:
-            # Before anything is parsed: the length in a damaged header would be allocated first.
+            # Checksums come first: numpy would allocate whatever length a damaged header claims.
             damaged = archive.testzip()
             if damaged is not None:
                 raise InputError(f"the array {Path(damaged).stem!r} is damaged (its checksum does not match)")
             if len(archive.namelist()) != _entries_announced(Path(path)):
-                raise InputError("its list of arrays is damaged")
+                raise InputError("the archive's list of arrays is damaged")
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except InputError:
@@ -71,9 +74,10 @@ def read_npz(path: PathLike) -> dict[str, NDArray[Any]]:
 
 
 def _entries_announced(path: Path) -> int:
-    """How many entries the end of a zip file says it has.
+    """The number of entries that the end of a zip file announces.
 
-    Python's zipfile does not compare: one flipped bit in a length of the list can hide the entries after it.
+    Python's zipfile does not compare that number with the entries it finds: one flipped bit in the list of entries
+    can hide all entries after it.
     """
     with open(path, "rb") as file:
         file.seek(max(0, path.stat().st_size - 65_557))  # the end record and the longest comment after it
@@ -82,7 +86,7 @@ def _entries_announced(path: Path) -> int:
 
 
 def read_json(path: PathLike) -> Any:
-    """The content of a JSON file; a key that stands twice in one object is refused."""
+    """The content of a JSON file. A key that stands twice in one object is refused."""
     try:
         return json.loads(read_bytes(path).decode("utf-8-sig"), object_pairs_hook=_object)
     except json.JSONDecodeError as error:
@@ -107,7 +111,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_keys(found: Iterable[str], required: Sequence[str], optional: Sequence[str], where: str = "") -> None:
-    """Every required key, no unknown one."""
+    """Refuse a missing required key and any unknown key.
+
+    Args:
+        found: the keys of the file or object.
+        required: keys that must be there.
+        optional: keys that may be there.
+        where: the place in the file, put before the error message.
+    """
     keys, known = list(found), [*required, *optional]
     at = f"{where}: " if where else ""
     for key in required:
@@ -115,25 +126,5 @@ def check_keys(found: Iterable[str], required: Sequence[str], optional: Sequence
             raise InputError(f"{at}the key {key!r} is missing")
     for key in keys:
         if key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
-            raise InputError(f"{at}unknown key {key!r} ({hint})")
-
-
-def number(value: Any, field: str) -> float:
-    """A finite number of a JSON file; true and false are none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{field} must be a number, found {short(value)}")
-    try:
-        out = float(value)
-    except OverflowError:
-        out = math.inf
-    if not math.isfinite(out):
-        raise InputError(f"{field} = {out:g} is not a finite number")
-    return out
-
-
-def short(value: Any) -> str:
-    """A value for an error message, not longer than a line."""
-    text = json.dumps(value) if not isinstance(value, np.ndarray) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+            hint = did_you_mean(key, known) or f" (known are {', '.join(known)})"
+            raise InputError(f"{at}unknown key {key!r}{hint}")
