@@ -50,7 +50,7 @@ def whole_number(value: Any, name: str, low: int, high: int | None = None, *, al
     if not is_whole(value) or value < low or (high is not None and value > high):
         top = "2^63 - 1" if high == LARGEST_SEED else high
         allowed = f">= {low}" if high is None else f"from {low} to {top}"
-        raise InputError(f"{name} must be a whole number {allowed}{also}, found {value!r}")
+        raise InputError(f"{name} must be a whole number {allowed}{also}, found {_shown(value)}")
     return int(value)
 
 
@@ -89,7 +89,7 @@ def finite_number(
         stays = value < high if below else value <= high
         if reaches and stays:
             return float(value)
-    raise InputError(f"{name} must {_range(low, high, above, below)}, found {value!r}")
+    raise InputError(f"{name} must {_range(low, high, above, below)}, found {_shown(value)}")
 
 
 def check_positive(value: Any, name: str) -> float:
@@ -102,6 +102,11 @@ def true_or_false(value: Any, name: str) -> bool:
     if not isinstance(value, bool) and type(value).__name__ != "bool":  # numpy.bool, without importing numpy here
         raise InputError(f"{name} must be true or false, found {value!r}")
     return bool(value)
+
+
+def _shown(value: Any) -> str:
+    """A value as it stands in an error message; NumPy's scalars look like Python's."""
+    return repr(value.item() if is_number(value) and hasattr(value, "item") else value)
 
 
 def _range(low: float, high: float, above: bool, below: bool) -> str:
