@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipe
-from ipe.audit import TableAudit, Transitions, audit, load_transitions, make_transitions, optimism, save_transitions
-from ipe.audit.crossing import crossed_residual
-from ipe.audit.decomposition import Decomposition, decompose, pair_errors
+from ipe.audit import (
+    TableAudit,
+    Transitions,
+    audit,
+    decomposition,
+    load_transitions,
+    make_transitions,
+    save_transitions,
+)
+from ipe.audit.decomposition import Decomposition, crossed_residual, decompose, fit_optimism, pair_errors
 from ipe.audit.empirical import empirical_model
-from ipe.audit.optimism import fit_optimism
 from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
@@ -201,8 +207,8 @@ def test_for_many_free_states_the_correction_is_drawn(
 ) -> None:
     batch = drawn(garnet, np.random.default_rng(0), 6)
     _, trace, _ = evaluation_of(batch, perturbed, 0.9)
-    monkeypatch.setattr(optimism, "MOST_FREE", 0)
-    monkeypatch.setattr(optimism, "DRAWS", 2000)
+    monkeypatch.setattr(decomposition, "MOST_FREE", 0)
+    monkeypatch.setattr(decomposition, "DRAWS", 2000)
     _, mean, _ = evaluation_of(batch, perturbed, 0.9)
     assert mean == pytest.approx(trace, rel=0.05)
 

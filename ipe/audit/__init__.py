@@ -13,15 +13,28 @@ from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
     from ipe.audit.auditing import audit
-    from ipe.audit.contents import audit_contents
     from ipe.audit.decomposition import Decomposition
     from ipe.audit.figure import draw_audit
     from ipe.audit.fitting import Fit
-    from ipe.audit.minari_data import minari_transitions
-    from ipe.audit.result import Audit, Exploration, Parts, SampleAudit, TableAudit, WorstState, WorstTransition
+    from ipe.audit.result import (
+        Audit,
+        Exploration,
+        Parts,
+        SampleAudit,
+        TableAudit,
+        WorstState,
+        WorstTransition,
+        audit_contents,
+    )
     from ipe.audit.runs import audit_run
     from ipe.audit.sb3 import audit_sb3
-    from ipe.audit.transitions import Transitions, load_transitions, make_transitions, save_transitions
+    from ipe.audit.transitions import (
+        Transitions,
+        load_transitions,
+        make_transitions,
+        minari_transitions,
+        save_transitions,
+    )
 else:
     __getattr__, __dir__ = load_when_asked(__name__)
 

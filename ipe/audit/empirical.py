@@ -1,12 +1,13 @@
 r"""The empirical model: what a batch of transitions between numbered states says about the MDP that it comes from.
 
-Per pair (s, a) seen n(s, a) times, :math:`\hat P(\cdot|s,a)` are the shares of its successors and :math:`\hat r(s,a)`
-is the mean of its rewards. A transition with the flag `terminated` leads to one added state, the last one, of value 0.
+For a pair (s, a) that was seen n(s, a) times, :math:`\hat P(\cdot|s,a)` are the shares of its successors and
+:math:`\hat r(s,a)` is the mean of its rewards. A transition with the flag `terminated` leads to one added state, the
+last one, of value 0.
 
 Which pairs count:
 
-- one that was never seen has no Bellman equation here; its action stays open to policies, with its value in Q;
-- one that was seen once says nothing about noise. It counts if transitions are deterministic, and is left out if not.
+- A pair that was never seen has no Bellman equation here. Its action stays open to policies, with its value in Q.
+- A pair that was seen once says nothing about noise. It counts if transitions are deterministic, else it is left out.
 
 An action is not allowed in a state where Q is NaN.
 """
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ipe.audit.transitions import Transitions, check_finite
+from ipe.audit.transitions import Transitions, check_below, check_finite
 from ipe.base.arrays import Array, Indices, Mask, numeric
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
@@ -27,28 +28,30 @@ from ipe.mdp import FiniteMDP
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalModel:
-    """The model, and the transitions that it was made of. The pairs that count are numbered 0, ..., m - 1."""
+    """The model, and the n transitions that it was made of. The m pairs that count are numbered 0, ..., m - 1."""
 
     mdp: FiniteMDP
-    """Its last state is the added one. Where a pair does not count its row stays in place and `weights` is 0."""
+    """The MDP, whose last state is the added one. A pair that does not count stays put there, with `weights` of 0."""
     q: Array
-    """The values, shape (S + 1, A): 0 in the added state."""
+    """The action values, shape (S + 1, A): 0 in the added state."""
     weights: Array
     """The share of each pair among the transitions that count, shape (S + 1, A)."""
     state: Indices
-    """Of each pair, shape (m,)."""
+    """The state of each pair that counts, shape (m,)."""
     action: Indices
+    """The action of each pair that counts, shape (m,)."""
     count: Indices
-    """How often each pair was seen."""
+    """How often each pair was seen, shape (m,)."""
     pair: Indices
-    """Of each transition that counts, shape (n,)."""
+    """The number of the pair that each transition belongs to, shape (n,)."""
     reward: Array
-    """Of each transition."""
+    """The reward of each transition, shape (n,)."""
     successor: Indices
-    """Of each transition; S where it terminated."""
+    """The state that each transition leads to, shape (n,); S where it terminated."""
     deterministic: bool
+    """Whether every pair always has the same reward and successor."""
     left_out: int
-    """Transitions whose pair was seen once."""
+    """The number of transitions that do not count because their pair was seen once."""
 
     @property
     def share(self) -> Array:
@@ -68,11 +71,11 @@ def empirical_model(
     """The empirical model of transitions between numbered states.
 
     Args:
-        transitions: between states 0, ..., S - 1.
+        transitions: the batch, between the states 0, ..., S - 1.
         q: action values, shape (S, A); NaN where an action does not exist.
         gamma: the discount.
-        deterministic: whether a pair always has the same reward and successor. None: yes, if all pairs that were seen
-            more than once (there must be one) say so.
+        deterministic: whether a pair always has the same reward and successor. None: it does if there is a pair that
+            was seen more than once, and all such pairs do.
 
     Raises:
         InputError: naming the array and the index.
@@ -125,7 +128,7 @@ def empirical_model(
 
 
 def check_table(transitions: Transitions, q: Any) -> Array:
-    """Action values of shape (states, actions) that have what the transitions need."""
+    """Action values of shape (states, actions), checked: they are finite wherever the transitions need them."""
     table = numeric(q, "q")
     if table.ndim != 2 or 0 in table.shape:
         raise InputError(f"q must have shape (states, actions), found {table.shape}")
@@ -133,15 +136,12 @@ def check_table(transitions: Transitions, q: Any) -> Array:
     n_states, n_actions = table.shape
     start, arrived = np.asarray(transitions.observation), np.asarray(transitions.next_observation)
     live = ~transitions.terminated
-    for name, array, count, what, matters in (
-        ("state", start, n_states, "states", np.ones_like(live)),
-        ("next_state", arrived, n_states, "states", live),
-        ("action", transitions.action, n_actions, "actions", np.ones_like(live)),
+    for name, array, count, what in (
+        ("state", start, n_states, "states"),
+        ("next_state", np.where(live, arrived, 0), n_states, "states"),
+        ("action", transitions.action, n_actions, "actions"),
     ):
-        wrong = (array >= count) & matters
-        if wrong.any():
-            i = int(np.argmax(wrong))
-            raise InputError(f"{name}[{i}] = {array[i]}, but q has the {what} 0 to {count - 1}")
+        check_below(name, array, count, f"q has the {what} 0 to {count - 1}")
     missing = np.isnan(table[start, transitions.action])
     if missing.any():
         i = int(np.argmax(missing))
@@ -158,12 +158,12 @@ def assemble(allowed: Mask, gamma: float, keys: Indices, pair: Indices, reward: 
     """The MDP with the shares of successors and the mean rewards of some transitions.
 
     Args:
-        allowed: shape (S + 1, A); the last state has none.
+        allowed: which actions exist, shape (S + 1, A); the last state has none.
         gamma: the discount.
-        keys: `s * A + a` of the pairs that count; each has a transition.
-        pair: of each transition.
-        reward: of each transition.
-        successor: of each transition.
+        keys: `s * A + a` of each pair that counts; each pair has a transition.
+        pair: the number of each transition's pair.
+        reward: the reward of each transition.
+        successor: the state that each transition leads to.
     """
     n_states, n_actions = allowed.shape
     count = np.bincount(pair, minlength=len(keys))

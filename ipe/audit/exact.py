@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ipe.audit.crossing import crossed_residual
-from ipe.audit.decomposition import Decomposition, PairErrors, decompose, pair_errors
+from ipe.audit.decomposition import (
+    Decomposition,
+    PairErrors,
+    crossed_residual,
+    decompose,
+    fit_optimism,
+    pair_errors,
+)
 from ipe.audit.empirical import EmpiricalModel, empirical_model
-from ipe.audit.optimism import fit_optimism
 from ipe.audit.result import Exploration, TableAudit, WorstState
 from ipe.audit.transitions import Transitions
 from ipe.base.arrays import Array, Indices, numeric
@@ -23,9 +28,9 @@ from ipe.planning import action_bounds
 from ipe.planning.operators import average
 
 EVIDENCE = 2.0
-"""Standard errors by which the residual has to exceed 0 to count as more than noise."""
+"""The number of standard errors by which the residual has to exceed 0 to count as more than noise."""
 AT_AN_END = 1e-9
-"""How near to an end of its box v counts as there, relative to the width."""
+"""How near to an end of its box v counts as being at that end, relative to the box's width."""
 
 
 def audit_table(
@@ -38,7 +43,7 @@ def audit_table(
     worst: int,
     tolerance: float,
 ) -> TableAudit:
-    """Audit a table of action values; arguments as for `ipe.audit.audit`."""
+    """Audit a table of action values; the arguments are those of `ipe.audit.audit`."""
     model = empirical_model(transitions, q, gamma, deterministic)
     solution = evaluation_policy(model.mdp, q=model.q, weights=model.weights, on_miss="flag")
     lo, hi = action_bounds(model.mdp, model.q)
@@ -68,6 +73,7 @@ def audit_table(
 
 
 def _given(model: EmpiricalModel, policy: Any) -> Decomposition:
+    """The parts of the squared TD error under a policy that came with the values."""
     pi = numeric(policy, "policy")
     shape = (model.mdp.n_states - 1, model.mdp.n_actions)
     if pi.shape != shape:
@@ -77,7 +83,7 @@ def _given(model: EmpiricalModel, policy: Any) -> Decomposition:
 
 
 def _sup_residual(model: EmpiricalModel, solution: EvaluationPolicy, errors: PairErrors) -> tuple[float, float]:
-    r"""Bounds on :math:`\rho` over the pairs that count: exact to a solver's gap where the l-inf problem is cheap."""
+    r"""Bounds on :math:`\rho` over the pairs that count, exact to a solver's gap where the l-inf problem is cheap."""
     lower, upper = solution.residual_lower_bound, float(np.abs(errors.mean).max())
     if model.mdp.n_states <= HIGHS_UP_TO or has_exact_successors(model.mdp):
         flat = (model.weights > 0).astype(np.float64)
@@ -89,6 +95,7 @@ def _sup_residual(model: EmpiricalModel, solution: EvaluationPolicy, errors: Pai
 def _verdict(
     model: EmpiricalModel, evaluation: Decomposition, rho: tuple[float, float], tolerance: float
 ) -> bool | None:
+    """Whether the values are those of a policy; None where the batch cannot say."""
     allowed = tolerance * max(1.0, float(np.abs(model.q).max()))
     if rho[1] <= allowed:
         return True
@@ -98,7 +105,7 @@ def _verdict(
 
 
 def _arrived(model: EmpiricalModel) -> Indices:
-    """How often each state was arrived at."""
+    """How often transitions arrived at each state, shape (S + 1,)."""
     return np.asarray(np.bincount(model.successor, minlength=model.mdp.n_states), dtype=np.intp)
 
 
@@ -116,11 +123,12 @@ def _epsilon(model: EmpiricalModel, solution: EvaluationPolicy) -> Array:
 def _worst(
     model: EmpiricalModel, solution: EvaluationPolicy, errors: PairErrors, greedy: PairErrors, count: int
 ) -> tuple[WorstState, ...]:
+    """The visited states with the largest residuals under the evaluation policy, the largest first."""
     n_states = model.mdp.n_states
     visits = np.bincount(model.state, model.count, minlength=n_states)
 
-    def root_mean_square(own: PairErrors) -> Array:
-        sums = np.bincount(model.state, model.count * own.mean**2, minlength=n_states)
+    def root_mean_square(of: PairErrors) -> Array:
+        sums = np.bincount(model.state, model.count * of.mean**2, minlength=n_states)
         return np.asarray(np.sqrt(sums / np.maximum(visits, 1.0)))
 
     residual, greedy_residual = root_mean_square(errors), root_mean_square(greedy)
@@ -128,8 +136,8 @@ def _worst(
     ranked = np.argsort(-residual, kind="stable")
     rows = []
     for s in ranked[visits[ranked] > 0][:count]:
-        own = np.flatnonzero(model.state == s)
-        at = own[np.argmax(np.abs(errors.mean[own]))]
+        pairs = np.flatnonzero(model.state == s)
+        at = pairs[np.argmax(np.abs(errors.mean[pairs]))]
         rows.append(
             WorstState(
                 state=int(s),

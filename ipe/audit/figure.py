@@ -22,11 +22,12 @@ _MOST_POINTS = 2000
 
 
 def draw_audit(audit: Audit, title: str = "") -> Figure:
-    """Four panels: the parts of the squared TD error; Q(s, a) and what follows it; where it is worst; matched epsilon.
+    """Draw an audit in four panels: the parts of the squared TD error; Q(s, a) and what follows it; the worst states
+    or transitions; matched epsilon.
 
     Args:
         audit: what `ipe.audit.audit` returned.
-        title: above the panels.
+        title: a title above the panels.
 
     Returns:
         The figure; `ipe.figures.save_figure` writes it.
@@ -68,18 +69,18 @@ def _table_parts(ax: Any, audit: TableAudit) -> None:
     policies = [("evaluation", audit.evaluation), ("greedy", audit.greedy)]
     policies += [("given", audit.given)] if audit.given is not None else []
     parts = [
-        ("noise", _SHADES["noise"], [own.noise for _, own in policies]),
-        ("estimation", _SHADES["estimation"], [own.estimation for _, own in policies]),
-        ("Bellman residual", _SHADES["residual"], [own.residual for _, own in policies]),
+        ("noise", _SHADES["noise"], [found.noise for _, found in policies]),
+        ("estimation", _SHADES["estimation"], [found.estimation for _, found in policies]),
+        ("Bellman residual", _SHADES["residual"], [found.residual for _, found in policies]),
     ]
     _stacked(ax, parts, [name for name, _ in policies])
 
 
 def _sample_parts(ax: Any, audit: SampleAudit) -> None:
-    own, greedy, estimation = audit.evaluation, audit.greedy, audit.estimation or 0.0
+    evaluation, greedy, estimation = audit.evaluation, audit.greedy, audit.estimation or 0.0
     parts = [
-        ("no policy removes it", _SHADES["residual"], [own.floor, greedy.floor]),
-        ("left by this policy", _SHADES["left"], [own.excess - estimation, greedy.excess]),
+        ("no policy removes it", _SHADES["residual"], [evaluation.floor, greedy.floor]),
+        ("left by this policy", _SHADES["left"], [evaluation.excess - estimation, greedy.excess]),
     ]
     if audit.training is not None:
         parts.append(("estimation", _SHADES["estimation"], [estimation, 0.0]))
@@ -106,10 +107,10 @@ def _promises(ax: Any, promised: Array, followed: Array, greedy: Array, sizes: A
 
 
 def _worst_states(ax: Any, audit: TableAudit) -> None:
-    names = [f"s{own.state}" for own in audit.worst]
+    names = [f"s{row.state}" for row in audit.worst]
     at = np.arange(len(names))
-    ax.barh(at - 0.2, [own.residual for own in audit.worst], height=0.38, color=_EVALUATION, label="evaluation")
-    ax.barh(at + 0.2, [own.greedy_residual for own in audit.worst], height=0.38, color=_GREEDY, label="greedy")
+    ax.barh(at - 0.2, [row.residual for row in audit.worst], height=0.38, color=_EVALUATION, label="evaluation")
+    ax.barh(at + 0.2, [row.greedy_residual for row in audit.worst], height=0.38, color=_GREEDY, label="greedy")
     ax.set_yticks(at, names)
     ax.invert_yaxis()
     ax.set_xlabel("root mean square residual")
@@ -125,20 +126,20 @@ def _worst_transitions(ax: Any, audit: SampleAudit) -> None:
         ax.text(0.5, 0.5, "none" if audit.outside == 0.0 else "not listed", ha="center", transform=ax.transAxes)
         return
     at = np.arange(len(audit.worst))
-    for i, own in enumerate(audit.worst):
-        ax.plot([own.least, own.most], [i, i], color="#9a9a9a", linewidth=4, solid_capstyle="butt")
-        ax.plot([own.least, own.most], [i, i], color="#9a9a9a", linestyle="none", marker="|", markersize=7)
-    ax.scatter([own.q for own in audit.worst], at, color=_EVALUATION, s=16, zorder=3, label="Q(s, a)")
-    ax.set_yticks(at, [str(own.index) for own in audit.worst])
+    for i, row in enumerate(audit.worst):
+        ax.plot([row.least, row.most], [i, i], color="#9a9a9a", linewidth=4, solid_capstyle="butt")
+        ax.plot([row.least, row.most], [i, i], color="#9a9a9a", linestyle="none", marker="|", markersize=7)
+    ax.scatter([row.q for row in audit.worst], at, color=_EVALUATION, s=16, zorder=3, label="Q(s, a)")
+    ax.set_yticks(at, [str(row.index) for row in audit.worst])
     ax.invert_yaxis()
     ax.set_xlabel("grey: what some policy can explain")
     ax.legend(loc="best", fontsize="x-small")
 
 
 def _epsilons(ax: Any, audit: Audit) -> None:
-    own = audit.exploration
-    ax.hist(own.epsilon, bins=np.linspace(0.0, 1.0, 21).tolist(), weights=own.weights, color=_EVALUATION)
+    explored = audit.exploration
+    ax.hist(explored.epsilon, bins=np.linspace(0.0, 1.0, 21).tolist(), weights=explored.weights, color=_EVALUATION)
     ax.set_xlim(0.0, 1.0)
     ax.set_xlabel(r"matched $\epsilon$ where transitions lead")
     ax.set_ylabel("share")
-    ax.set_title(rf"Exploration: mean $\epsilon$ = {own.mean_epsilon:.3f}")
+    ax.set_title(rf"Exploration: mean $\epsilon$ = {explored.mean_epsilon:.3f}")

@@ -1,7 +1,7 @@
 r"""An evaluation policy fitted to transitions: a policy network that descends :math:`\delta^2` by the paper's update.
 
-The values stay as they are. What is fitted is the sampled objective, whose minimiser is the evaluation policy if
-transitions are deterministic, and biased towards states of little noise if not (`ipe.inverse.sampled`).
+The values stay as they are. The fit minimises the sampled objective. Its minimiser is the evaluation policy if
+transitions are deterministic; if they are not, it is biased towards states of little noise (`ipe.inverse.sampled`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from ipe.errors import InputError
 from ipe.updates import paper_gradient
 
 BLOCKS = 20
-"""Contiguous parts that are fitted to or held out as a whole: neighbours in time are too much alike to split."""
+"""The number of contiguous blocks of a batch. A block is held out as a whole, or not at all: transitions that are
+neighbours in time are too much alike to be split."""
 LARGEST_IMAGE = 24
-"""Pixels to a side: a longer one is averaged over neighbours first."""
+"""The most pixels to a side of an image; a longer side is averaged over neighbouring pixels."""
 _BATCH = 256
 _CHUNK = 1024
 
@@ -38,15 +39,15 @@ class Fit:
     """How the policy network is fitted."""
 
     updates: int = 2000
-    """Minibatches of 256 transitions."""
+    """The number of updates, each by a minibatch of 256 transitions."""
     step_size: float = 1e-3
-    """Of Adam."""
+    """Adam's step size."""
     width: int = 64
-    """Of the hidden layers."""
+    """The width of the hidden layers."""
     held_out: float = 0.3
-    """The share of the transitions that it is not fitted to."""
+    """The share of the transitions that the network is not fitted to, and is judged by."""
     seed: int = 0
-    """Of the initial network, the minibatches, and of what is held out."""
+    """The seed of the initial network, of the minibatches, and of the choice of what is held out."""
 
     def __post_init__(self) -> None:
         for name, least in (("updates", 1), ("width", 1), ("seed", 0)):
@@ -58,7 +59,7 @@ class Fit:
 
 
 def split(n: int, fit: Fit) -> Mask:
-    """Which of n transitions are fitted to: whole blocks of them, drawn at random.
+    """Which of n transitions the policy is fitted to: whole blocks of them, drawn at random.
 
     Example:
         >>> int(split(1000, Fit(held_out=0.3)).sum())
@@ -76,16 +77,16 @@ def split(n: int, fit: Fit) -> Mask:
 def fit_policy(
     transitions: Transitions, q_sa: Array, q_next: Array, gamma: float, fitted: Mask, fit: Fit
 ) -> NDArray[np.float32]:
-    """The fitted policy at every s', shape (n, A): probabilities.
+    """Fit a policy network, and return its probabilities at every s', shape (n, A).
 
     Args:
-        transitions: the batch; `next_observation` is what the network sees. Images are (n, height, width, channels) or
-            (n, height, width); with the first side the smallest, (n, channels, height, width).
+        transitions: the batch; the network sees `next_observation`. Images are (n, height, width, channels) or
+            (n, height, width); or (n, channels, height, width), if there are fewer channels than rows and columns.
         q_sa: Q(s, a), shape (n,).
         q_next: Q(s', .), shape (n, A).
         gamma: the discount.
-        fitted: the transitions that it is fitted to.
-        fit: how.
+        fitted: which transitions the policy is fitted to, shape (n,).
+        fit: the settings of the fit.
     """
     if transitions.next_observation is None:
         raise InputError("next_observation is missing: the evaluation policy is fitted to it (or give policy_next)")
@@ -99,28 +100,23 @@ def fit_policy(
     rows = rng.choice(np.flatnonzero(usable), (fit.updates, min(_BATCH, int(usable.sum()))))
     data = [np.asarray(a, dtype=np.float32) for a in (observations, q_next, q_sa, transitions.reward)]
     parameters = _descend(net, parameters, [jnp.asarray(a) for a in data], rows, gamma, fit.step_size)
-    return outputs(net, parameters, observations)
-
-
-def outputs(net: Architecture, parameters: Any, observations: NDArray[Any], scale: float = 1.0) -> NDArray[np.float32]:
-    """The policy of one network at observations, shape (n, A): the softmax of `logits`."""
-    return np.asarray(softmax(logits(net, parameters, observations, scale)))
+    return np.asarray(softmax(logits(net, parameters, observations)))
 
 
 def logits(net: Architecture, parameters: Any, observations: NDArray[Any], scale: float = 1.0) -> NDArray[np.float32]:
     """The outputs of one network at observations, shape (n, A), a thousand at a time.
 
     Args:
-        net: its shape.
-        parameters: a leading axis of one seed.
-        observations: (n, *inputs).
-        scale: what they are multiplied by.
+        net: the network's shape.
+        parameters: the network's parameters, with a leading axis of length one.
+        observations: the observations, shape (n, *inputs).
+        scale: a factor that the observations are multiplied by.
     """
     run = jax.jit(partial(_forward, net))
     found, size = [], min(_CHUNK, len(observations))
     for i in range(0, len(observations), size):
         part = observations[i : i + size].astype(np.float32) * np.float32(scale)
-        # Of one size, all of them: another one would be compiled again.
+        # All parts have one size, because another size would be compiled again.
         padded = np.concatenate([part, np.zeros((size - len(part), *part.shape[1:]), np.float32)])
         found.append(np.asarray(run(parameters, jnp.asarray(padded)))[: len(part)])
     return np.concatenate(found)
@@ -131,17 +127,18 @@ def _forward(net: Architecture, parameters: Any, observations: Any) -> Any:
 
 
 def _descend(net: Architecture, parameters: Any, data: list[Any], rows: Any, gamma: float, step_size: float) -> Any:
+    """The parameters after one update of Adam per row of `rows`, which holds the transitions of its minibatch."""
     one = jnp.ones(1, jnp.float32)
     hyper = {"decay": 0.999 * one, "momentum": 0.9 * one, "optimiser_epsilon": 1e-8 * one}
 
     def update(carry: Any, chosen: Any) -> tuple[Any, None]:
-        own, moments, done = carry
+        policy, moments, done = carry
         observation, q_next, q_sa, reward = (array[chosen] for array in data)
-        theta, seen = forward(net, own, features(net, observation[None]))
+        theta, seen = forward(net, policy, features(net, observation[None]))
         error, _ = paper_gradient(theta, q_next[None], q_sa[None], reward[None], gamma, False)
-        gradient = backward(net, own, seen, error / chosen.shape[0])
-        own, moments = step("adam", own, gradient, moments, step_size * one, hyper, done * one)
-        return (own, moments, done + 1.0), None
+        gradient = backward(net, policy, seen, error / chosen.shape[0])
+        policy, moments = step("adam", policy, gradient, moments, step_size * one, hyper, done * one)
+        return (policy, moments, done + 1.0), None
 
     start = (parameters, initial_moments("adam", parameters), jnp.float32(0.0))
     (fitted, _, _), _ = jax.jit(lambda state, chosen: jax.lax.scan(update, state, chosen))(start, jnp.asarray(rows))
@@ -149,9 +146,9 @@ def _descend(net: Architecture, parameters: Any, data: list[Any], rows: Any, gam
 
 
 def _network_inputs(observation: NDArray[Any], fitted: Mask) -> NDArray[np.float32]:
-    """Vectors with mean 0 and variance 1 per entry; images with the same for all pixels, small enough.
+    """Observations with mean 0 and variance 1: per entry of a vector, over all pixels of an image, which is shrunk too.
 
-    An image with a side below 3 has no place for the network's convolution, and is taken as a vector.
+    An image with a side below 3 pixels is too small for the network's convolution, and is taken as a vector.
     """
     x = observation.astype(np.float32)
     if x.ndim == 3:

@@ -1,4 +1,4 @@
-"""The audit of a trained run of this library: its networks, and transitions that its behaviour makes."""
+"""The audit of a trained run of this library: of its networks, on transitions that its behaviour makes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.audit.auditing import audit
+from ipe.audit.auditing import Networks, audit_networks
 from ipe.audit.fitting import Fit, logits
-from ipe.audit.result import Audit, SampleAudit
-from ipe.audit.transitions import Transitions
+from ipe.audit.result import Audit
+from ipe.audit.transitions import Transitions, check_below, stack_transitions
 from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.evaluation import choose_seeds
@@ -23,6 +23,7 @@ from ipe.entropy import softmax
 from ipe.errors import InputError
 
 FRAMES = 5000
+"""How many transitions are collected unless another number is asked for."""
 
 
 def audit_run(
@@ -40,16 +41,17 @@ def audit_run(
 ) -> Audit:
     """Audit the Q-network of a trained run.
 
-    The transitions are new ones, in episodes that training has not seen, by the run's behaviour as at the end of
-    training; or those given. The evaluation policy is the run's policy network, or is fitted if it has none. Where
-    observations are one-hot (an environment with numbered states), the Q-network is a table, and audited as one.
+    Unless transitions are given, they are collected in new episodes, which training has not seen, by the behaviour
+    that the run had at the end of training. The evaluation policy is the run's policy network; a run without one gets a
+    fitted policy. Where observations are one-hot vectors (an environment with numbered states), the Q-network is a
+    table and is audited as one.
 
     Args:
-        run: its folder.
+        run: the run's folder.
         seed: which trained seed. Default: the first whose training neither failed nor diverged.
-        transitions: the batch. Default: collected.
-        frames: how many to collect.
-        draws: the seed of the episodes.
+        transitions: the batch. Default: transitions are collected.
+        frames: how many transitions to collect.
+        draws: the seed of the episodes that are collected.
         fit: how a policy is fitted.
         refit: fit a policy even if the run has a policy network; refused for a table.
         deterministic, worst, tolerance: as for `ipe.audit.audit`.
@@ -58,35 +60,33 @@ def audit_run(
         InputError: naming the argument, or the file of the run that is missing, damaged or does not fit.
     """
     trained = read_trained(Path(run))
-    unusable = trained.unusable()
-    chosen = choose_seeds(trained, unusable, None if seed is None else [seed])[0]
-    batch = collect_run(trained, chosen, frames, draws) if transitions is None else _fitting(trained, transitions)
-    q, pi = _networks(trained, chosen)
-    gamma = trained.run.settings.gamma
-    options: dict[str, Any] = {"deterministic": deterministic, "worst": worst, "tolerance": tolerance}
-    if (states := numbered(batch, trained)) is not None:
-        refuse_refit(refit)
-        eye = np.eye(trained.spec.observation_shape[0], dtype=np.float32)
-        return audit(states, q=q(eye), gamma=gamma, policy=None if pi is None else _rows(pi(eye)), **options)
-    here, there = np.asarray(batch.observation), np.asarray(batch.next_observation)
-    own = None if pi is None or refit else _rows(pi(there))
-    result = audit(batch, q=q(here), q_next=q(there), gamma=gamma, policy_next=own, fit=fit, **options)
-    return (
-        result if own is None or not isinstance(result, SampleAudit) else dataclasses.replace(result, source="network")
+    chosen = choose_seeds(trained, trained.unusable(), None if seed is None else [seed])[0]
+    batch = collect_run(trained, chosen, frames, draws) if transitions is None else _as_inputs(trained, transitions)
+    every_state = None
+    if (numbered := _numbered(batch, trained)) is not None:
+        batch, every_state = numbered, np.eye(trained.spec.observation_shape[0], dtype=np.float32)
+    return audit_networks(
+        _networks(trained, chosen),
+        batch,
+        every_state=every_state,
+        fit=fit,
+        refit=refit,
+        deterministic=deterministic,
+        worst=worst,
+        tolerance=tolerance,
     )
 
 
 def collect_run(trained: Trained, seed: int, frames: int = FRAMES, draws: int = 0) -> Transitions:
-    """Transitions that a trained seed's behaviour makes, in episodes that training has not seen.
+    """Collect transitions by the behaviour of a trained seed, in episodes that training has not seen.
 
     Args:
         trained: the run.
         seed: the trained seed.
-        frames: how many.
-        draws: the seed of the episodes and of the behaviour.
+        frames: how many transitions to collect.
+        draws: the seed of the episodes and of the behaviour's draws.
     """
-    check_frames(frames)
-    check_draws(draws)
+    check_collection(frames, draws)
     environment = make_environment(trained.environment, evaluation_seed(draws, seed))
     act = agent(trained, seed, draws, behaviour=True)
     rows: list[tuple[Any, int, float, Any, bool]] = []
@@ -101,38 +101,17 @@ def collect_run(trained: Trained, seed: int, frames: int = FRAMES, draws: int = 
         raise InputError(f"seed {seed}: the environment failed {failure}") from None
     finally:
         environment.close()
-    return stacked(rows)
+    return stack_transitions(rows)
 
 
-def stacked(rows: list[tuple[Any, int, float, Any, bool]]) -> Transitions:
-    """Transitions from rows (s, a, r, s', terminated)."""
-    here, action, reward, there, terminated = zip(*rows, strict=True)
-    return Transitions(
-        np.stack(here), np.array(action, np.intp), np.array(reward, np.float64), np.stack(there), np.array(terminated)
-    )
-
-
-def check_frames(frames: int) -> None:
-    """That a number of frames to collect is one."""
+def check_collection(frames: int, draws: int) -> None:
+    """Refuse a wrong number of transitions to collect, or a wrong seed of their episodes."""
     whole_number(frames, "frames", 1)
-
-
-def check_draws(draws: int) -> None:
-    """That a seed of the episodes to collect is one."""
     seed_number(draws, "draws")
 
 
-def refuse_refit(refit: bool) -> None:
-    """That nobody asks for a fitted policy where Q is a table."""
-    if refit:
-        raise InputError(
-            "refit is not for numbered states: there Q is a table, whose evaluation policy is solved for and not "
-            "fitted; leave it out"
-        )
-
-
-def numbered(batch: Transitions, trained: Trained) -> Transitions | None:
-    """The same transitions between numbered states, if all observations are one-hot vectors."""
+def _numbered(batch: Transitions, trained: Trained) -> Transitions | None:
+    """The same transitions between numbered states, if all observations are one-hot vectors; else None."""
     here, there = np.asarray(batch.observation), np.asarray(batch.next_observation)
     if trained.spec.image or not trained.spec.binary:
         return None
@@ -141,21 +120,18 @@ def numbered(batch: Transitions, trained: Trained) -> Transitions | None:
     return dataclasses.replace(batch, observation=here.argmax(axis=1), next_observation=there.argmax(axis=1))
 
 
-def _fitting(trained: Trained, batch: Transitions) -> Transitions:
-    """A given batch in the form that the networks take."""
+def _as_inputs(trained: Trained, batch: Transitions) -> Transitions:
+    """A given batch with its observations in the form that the run's networks take."""
     shape = trained.spec.observation_shape
     if batch.observation is None or batch.next_observation is None:
         raise InputError("observation is missing: the Q-network needs it")
-    if batch.discrete and len(shape) == 1 and trained.spec.binary:
-        for name, states in (("state", batch.observation), ("next_state", batch.next_observation)):
-            if (wrong := states >= shape[0]).any():
-                i = int(np.argmax(wrong))
-                raise InputError(f"{name}[{i}] = {states[i]}, but the run's environment has {shape[0]} states")
-        eye = np.eye(shape[0], dtype=np.uint8)
-        return dataclasses.replace(
-            batch, observation=eye[batch.observation], next_observation=eye[batch.next_observation]
-        )
     here, there = batch.observation, batch.next_observation
+    if batch.discrete and len(shape) == 1 and trained.spec.binary:
+        known = f"the run's environment has {shape[0]} states"
+        check_below("state", here, shape[0], known)
+        check_below("next_state", there, shape[0], known)
+        one_hot = np.eye(shape[0], dtype=np.uint8)
+        return dataclasses.replace(batch, observation=one_hot[here], next_observation=one_hot[there])
     if here.ndim == 3 and len(shape) == 3:
         here, there = here[..., None], there[..., None]
     if here.shape[1:] != shape:
@@ -163,16 +139,16 @@ def _fitting(trained: Trained, batch: Transitions) -> Transitions:
     return dataclasses.replace(batch, observation=here, next_observation=there)
 
 
-def _networks(trained: Trained, seed: int) -> tuple[Any, Any]:
-    """The Q-network and the policy network, if there is one, as functions of observations."""
+def _networks(trained: Trained, seed: int) -> Networks:
+    """The networks of one trained seed."""
     net = architecture(trained.run.settings, trained.spec)
     parameters = trained.parameters(seed)
 
-    def outputs(name: str) -> Any:
-        return lambda observations: logits(net, parameters[name], observations, trained.spec.scale)
+    def q(observations: NDArray[Any]) -> NDArray[np.float32]:
+        return logits(net, parameters["q"], observations, trained.spec.scale)
 
-    return outputs("q"), outputs("policy") if "policy" in parameters else None
+    def pi(observations: NDArray[Any]) -> NDArray[np.float64]:
+        theta = logits(net, parameters["policy"], observations, trained.spec.scale)
+        return np.asarray(softmax(theta.astype(np.float64)))
 
-
-def _rows(theta: NDArray[np.float32]) -> NDArray[np.float64]:
-    return np.asarray(softmax(theta.astype(np.float64)))
+    return Networks(q, pi if "policy" in parameters else None, trained.run.settings.gamma)

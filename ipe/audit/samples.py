@@ -1,13 +1,13 @@
 r"""The audit of action values given per transition: vectors and images, where no state is seen twice.
 
-With :math:`q_{sa} = Q(s,a)` and the rows :math:`Q(s', \cdot)`, a policy makes of a transition the TD error
+With :math:`q_{sa} = Q(s,a)` and the rows :math:`Q(s', \cdot)`, the TD error of a transition under a policy is
 :math:`\delta = r + \gamma v(s') - q_{sa}` with some :math:`v(s')` in :math:`[\min_a Q(s',a), \max_a Q(s',a)]` (0 if
-terminated). Its distance to 0 can never be less than that of :math:`q_{sa}` to the interval
+terminated). So :math:`|\delta|` is never less than the distance of :math:`q_{sa}` to the interval
 :math:`[r + \gamma \min_a Q(s',a),\; r + \gamma \max_a Q(s',a)]`. The mean square of these distances, the *floor*, is a
-lower bound on the mean squared TD error of every policy, whatever the transitions. If they are deterministic it is one
-on the squared Bellman residual too, and a distance above 0 proves that Q is the value of no policy. If not, the floor
-holds noise as well: one unlucky successor is no contradiction, and only states seen again could tell
-(`ipe.audit.exact`).
+lower bound on the mean squared TD error of every policy, whatever the transitions. If transitions are deterministic,
+the floor is a lower bound on the squared Bellman residual too, and a distance above 0 proves that Q is the value of no
+policy. If they are stochastic, the floor holds noise as well: one unlucky successor contradicts nothing, and only
+states that are seen again could tell (`ipe.audit.exact`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ipe.audit.result import Exploration, Parts, PolicySource, SampleAudit, WorstTransition
-from ipe.audit.transitions import Transitions, check_finite
+from ipe.audit.transitions import Transitions, check_below, check_finite
 from ipe.base.arrays import Array, Mask, numeric
 from ipe.entropy import entropy, epsilon_from_probabilities
 from ipe.errors import InputError
@@ -25,12 +25,15 @@ from ipe.planning.operators import average
 
 
 def check_rows(transitions: Transitions, q: Any, q_next: Any) -> tuple[Array, Array]:
-    """Q(s, a) of each transition, shape (n,), and the rows Q(s', .), shape (n, A), 0 where terminated.
+    """Check action values per transition.
 
     Args:
         transitions: the batch.
         q: Q(s, .), shape (n, A).
-        q_next: Q(s', .), shape (n, A); what stands where the transition terminated is not looked at.
+        q_next: Q(s', .), shape (n, A). The rows of transitions that terminated may hold anything.
+
+    Returns:
+        Q(s, a) of each transition, shape (n,), and the rows Q(s', .), shape (n, A), 0 where terminated.
     """
     n = len(transitions)
     here, there = numeric(q, "q"), numeric(q_next, "q_next")
@@ -38,10 +41,8 @@ def check_rows(transitions: Transitions, q: Any, q_next: Any) -> tuple[Array, Ar
         raise InputError(f"q must have shape ({n}, actions), a row per transition; found {here.shape}")
     if there.shape != here.shape:
         raise InputError(f"q_next must have the shape of q, {here.shape}; found {there.shape}")
-    wrong = transitions.action >= here.shape[1]
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise InputError(f"action[{i}] = {transitions.action[i]}, but q has the actions 0 to {here.shape[1] - 1}")
+    n_actions = here.shape[1]
+    check_below("action", transitions.action, n_actions, f"q has the actions 0 to {n_actions - 1}")
     there = np.where(transitions.terminated[:, None], 0.0, there)
     check_finite("q", here)
     check_finite("q_next", there)
@@ -49,7 +50,7 @@ def check_rows(transitions: Transitions, q: Any, q_next: Any) -> tuple[Array, Ar
 
 
 def check_policy_rows(policy: Any, transitions: Transitions, n_actions: int) -> Array:
-    """Probabilities of the actions at each s', shape (n, A); what stands where it terminated is not looked at."""
+    """Check probabilities of the actions at each s', shape (n, A). Rows of terminal s' may hold anything."""
     pi = numeric(policy, "policy_next")
     shape = (len(transitions), n_actions)
     if pi.shape != shape:
@@ -60,7 +61,7 @@ def check_policy_rows(policy: Any, transitions: Transitions, n_actions: int) -> 
         i, a = (int(k) for k in np.argwhere(wrong)[0])
         raise InputError(f"policy_next[{i}, {a}] = {pi[i, a]:g} is not a probability")
     total = pi.sum(axis=1)
-    wrong = ~(np.abs(total - 1.0) <= 1e-5)  # of single precision
+    wrong = ~(np.abs(total - 1.0) <= 1e-5)  # networks compute in single precision
     if wrong.any():
         i = int(np.argmax(wrong))
         raise InputError(f"policy_next[{i}] sums to {total[i]:.9g}, not to 1")
@@ -84,14 +85,15 @@ def audit_samples(
 
     Args:
         transitions: the batch.
-        q_sa: from `check_rows`.
-        q_next: from `check_rows`.
+        q_sa: Q(s, a) of each transition, from `check_rows`.
+        q_next: the rows Q(s', .), from `check_rows`.
         gamma: the discount.
         pi_next: the evaluation policy at each s', shape (n, A).
-        source: where it comes from.
-        fitted: the transitions that it was fitted to, if it was; the others are held out.
+        source: where the evaluation policy comes from.
+        fitted: the transitions that the evaluation policy was fitted to; the others are held out. None: it was not
+            fitted to this batch.
         deterministic: whether transitions are known to be deterministic.
-        worst: how many of the transitions beyond their intervals to list, the furthest first.
+        worst: how many of the transitions outside their intervals to list, the furthest first.
         tolerance: the distance to an interval that counts, relative to the largest absolute value (at least 1).
     """
     reward, live = transitions.reward, ~transitions.terminated

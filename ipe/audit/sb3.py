@@ -1,4 +1,4 @@
-"""The audit of a DQN of Stable-Baselines3: plain, or with the policy network of `EpsilonIPEDQN`."""
+"""The audit of a DQN of Stable-Baselines3: of a plain one, or of `EpsilonIPEDQN` with its policy network."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.audit.auditing import audit
+from ipe.audit.auditing import Networks, audit_networks, refuse_refit
 from ipe.audit.fitting import Fit
-from ipe.audit.result import Audit, SampleAudit
-from ipe.audit.runs import FRAMES, check_draws, check_frames, refuse_refit, stacked
-from ipe.audit.sb3_inputs import channels_last, normalised, seen
-from ipe.audit.transitions import Transitions
+from ipe.audit.result import Audit
+from ipe.audit.runs import FRAMES, check_collection
+from ipe.audit.transitions import Transitions, check_below, stack_transitions
 from ipe.behaviours import epsilon_greedy, sample
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
 from ipe.entropy import softmax
@@ -44,20 +43,20 @@ def audit_sb3(
 ) -> Audit:
     """Audit the Q-network of a Stable-Baselines3 DQN.
 
-    The evaluation policy is the policy network of an `EpsilonIPEDQN`; for a plain DQN it is fitted. Where the
-    observation space is `Discrete` the Q-network is a table, and audited as one.
+    The evaluation policy is the policy network of an `EpsilonIPEDQN`; for a plain DQN a policy is fitted. Where the
+    observation space is `Discrete`, the Q-network is a table and is audited as one.
 
     If the model has a `VecNormalize`, observations and rewards are normalised as in training, by its statistics, which
-    stay as they are; Q is in units of normalised rewards. A saved model has none, whatever it was trained under: load
-    the statistics too, and pass the model (`DQN.load(path, env=VecNormalize.load(statistics, venv))`).
+    stay as they are; Q is in units of normalised rewards. A saved model does not hold the statistics, even if it was
+    trained under `VecNormalize`: load them too, and pass the model
+    (`DQN.load(path, env=VecNormalize.load(statistics, venv))`).
 
     Args:
-        model: a DQN, or the path of one that was saved. Loading unpickles, as Stable-Baselines3 does: load only
-            what you trust.
-        env: where transitions are collected: an id or a Gymnasium environment, wrapped as in training (without
-            Stable-Baselines3's own vectorised wrappers).
-        transitions: the batch, instead, as such an environment gives it: not normalised.
-        frames: how many to collect, by the model's own exploration as it was saved.
+        model: a DQN, or the path of a saved one. Stable-Baselines3 unpickles what it loads: load only what you trust.
+        env: the environment in which transitions are collected: an id or a Gymnasium environment, wrapped as in
+            training, but not by the vectorised wrappers of Stable-Baselines3.
+        transitions: the batch, in place of `env`. It holds what the environment gives, not normalised.
+        frames: how many transitions to collect, by the exploration that the model was saved with.
         draws: the seed of the episodes and of exploration.
         fit: how a policy is fitted.
         refit: fit a policy even if the model has a policy network; refused for a table.
@@ -66,34 +65,33 @@ def audit_sb3(
     Raises:
         InputError: naming the argument or the file.
     """
-    check_frames(frames)
+    check_collection(frames, draws)
     if (env is None) == (transitions is None):
         raise InputError("give either env, to collect transitions in, or transitions")
-    own = load_dqn(model) if isinstance(model, (str, os.PathLike)) else _checked(model)
-    if hasattr(own.observation_space, "n") and not own.observation_space.shape:
+    dqn = load_dqn(model) if isinstance(model, (str, os.PathLike)) else _checked(model)
+    every_state = np.arange(int(dqn.observation_space.n)) if _has_states(dqn) else None
+    if every_state is not None:
         refuse_refit(refit)
-    batch = collect_sb3(own, env, frames, draws) if transitions is None else _fitting(own, transitions)
-    batch = normalised(own, batch)
-    options: dict[str, Any] = {"deterministic": deterministic, "worst": worst, "tolerance": tolerance}
-    gamma = float(own.gamma)
-    q, pi = _networks(own)
-    if batch.discrete:
-        states = np.arange(int(own.observation_space.n))
-        return audit(batch, q=q(states), gamma=gamma, policy=None if pi is None else pi(states), **options)
-    here, there = np.asarray(batch.observation), np.asarray(batch.next_observation)
-    policy = None if pi is None or refit else pi(there)
-    rows: dict[str, Any] = {"q": q(here), "q_next": q(there), "policy_next": policy}
-    result = audit(channels_last(own, batch), gamma=gamma, fit=fit, **rows, **options)
-    if policy is None or not isinstance(result, SampleAudit):
-        return result
-    return dataclasses.replace(result, source="network")
+    raw = collect_sb3(dqn, env, frames, draws) if transitions is None else _checked_batch(dqn, transitions)
+    batch = _normalised(dqn, raw)
+    return audit_networks(
+        _networks(dqn),
+        batch,
+        every_state=every_state,
+        for_fit=_channels_last(dqn, batch),
+        fit=fit,
+        refit=refit,
+        deterministic=deterministic,
+        worst=worst,
+        tolerance=tolerance,
+    )
 
 
 def load_dqn(path: str | os.PathLike[str]) -> Any:
-    """A saved DQN, with the class that it was saved from.
+    """Load a saved DQN, as an object of the class that it was saved from.
 
     Raises:
-        InputError: a package is missing, or the file is none that Stable-Baselines3 saved a DQN in.
+        InputError: a package is missing, or the file does not hold a DQN that Stable-Baselines3 saved.
     """
     _needs_sb3()
     file = Path(path)
@@ -112,7 +110,7 @@ def load_dqn(path: str | os.PathLike[str]) -> Any:
 
     kind = EpsilonIPEDQN if "policy.policy_optimizer.pth" in names else DQN
     try:
-        return _checked(kind.load(file, device="cpu", buffer_size=1))  # it makes a replay, which nobody needs here
+        return _checked(kind.load(file, device="cpu", buffer_size=1))  # loading makes a replay, which is not needed
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # torch, pickle and Stable-Baselines3 raise a dozen kinds
@@ -121,22 +119,21 @@ def load_dqn(path: str | os.PathLike[str]) -> Any:
 
 
 def collect_sb3(model: Any, env: Any, frames: int = FRAMES, draws: int = 0) -> Transitions:
-    """Transitions that a DQN's exploration makes.
+    """Collect transitions by the exploration of a DQN.
 
     Args:
         model: the DQN.
         env: an id, or a Gymnasium environment, which stays open.
-        frames: how many.
+        frames: how many transitions to collect.
         draws: the seed of the episodes and of exploration.
 
     Returns:
         What the environment gave: not normalised, even if the model has a `VecNormalize`.
 
     Raises:
-        InputError: env is none, does not fit the model, or failed.
+        InputError: env is not an environment, does not fit the model, or failed.
     """
-    check_frames(frames)
-    check_draws(draws)
+    check_collection(frames, draws)
     made = _make(env)
     start = int(getattr(model.observation_space, "start", 0))
     try:
@@ -157,7 +154,7 @@ def collect_sb3(model: Any, env: Any, frames: int = FRAMES, draws: int = 0) -> T
     finally:
         if isinstance(env, str):
             made.close()
-    batch = stacked(rows)
+    batch = stack_transitions(rows)
     if not batch.discrete:
         return batch
     here, there = (np.asarray(x, dtype=np.intp) - start for x in (batch.observation, batch.next_observation))
@@ -166,17 +163,17 @@ def collect_sb3(model: Any, env: Any, frames: int = FRAMES, draws: int = 0) -> T
 
 @contextmanager
 def _failures(env: Any, frame: int) -> Iterator[None]:
-    """Whatever an environment raises, as a sentence."""
+    """Turn whatever an environment raises into an error that names the environment and the frame."""
     try:
         yield
     except Exception as error:
-        own = env.unwrapped
-        name = type(own).__name__ if own.spec is None else own.spec.id
+        inner = env.unwrapped
+        name = type(inner).__name__ if inner.spec is None else inner.spec.id
         raise InputError(f"env: {name} failed at frame {frame}: {one_line(error)}") from None
 
 
 def _observed(env: Any, observation: Any) -> NDArray[Any]:
-    """A copy: an environment may write the next observation into the same array."""
+    """A checked copy of an observation: an environment may write the next observation into the same array."""
     array = np.array(observation)
     if array.shape != env.observation_space.shape:
         raise EnvironmentFailure(f"the observation has the shape {array.shape}, expected {env.observation_space.shape}")
@@ -186,15 +183,15 @@ def _observed(env: Any, observation: Any) -> NDArray[Any]:
 
 
 def _behaviour(model: Any, observation: NDArray[Any]) -> NDArray[Any]:
-    """Probabilities of the actions, shape (1, A): without the global generators that `predict` draws from."""
-    here = seen(model, observation[None])
+    """The probabilities of the actions, shape (1, A). `predict` would draw from global generators."""
+    here = _normalised_observations(model, observation[None])
     if hasattr(model, "behaviour"):
         return np.asarray(model.behaviour(here).pi)
     return np.asarray(epsilon_greedy(_outputs(model, model.q_net, here), model.exploration_rate))
 
 
-def _networks(model: Any) -> tuple[Any, Any]:
-    """Q and, if there is a policy network, the policy, as functions of observations."""
+def _networks(model: Any) -> Networks:
+    """The model's networks. States are counted from 0 here, and from the space's first number in the model."""
     start = int(getattr(model.observation_space, "start", 0))
 
     def q(observations: NDArray[Any]) -> NDArray[np.float64]:
@@ -204,10 +201,11 @@ def _networks(model: Any) -> tuple[Any, Any]:
         shifted = observations + start if observations.ndim == 1 else observations
         return np.asarray(softmax(_outputs(model, model.policy.policy_net, shifted)))
 
-    return q, pi if hasattr(model.policy, "policy_net") else None
+    return Networks(q, pi if hasattr(model.policy, "policy_net") else None, float(model.gamma))
 
 
 def _outputs(model: Any, network: Any, observations: NDArray[Any]) -> NDArray[np.float64]:
+    """The outputs of one of the model's networks at observations, shape (n, A)."""
     import torch
 
     model.policy.set_training_mode(False)
@@ -223,6 +221,46 @@ def _outputs(model: Any, network: Any, observations: NDArray[Any]) -> NDArray[np
     return rows
 
 
+def _normalised(model: Any, batch: Transitions) -> Transitions:
+    """Transitions as the model was trained on them: normalised by its `VecNormalize`, if it has one."""
+    statistics = model.get_vec_normalize_env()
+    if statistics is None:
+        return batch
+    here, there = (_normalised_observations(model, np.asarray(x)) for x in (batch.observation, batch.next_observation))
+    reward = statistics.normalize_reward(batch.reward).astype(np.float64) if statistics.norm_reward else batch.reward
+    return dataclasses.replace(batch, observation=here, reward=reward, next_observation=there)
+
+
+def _normalised_observations(model: Any, observations: NDArray[Any]) -> NDArray[Any]:
+    """Observations of the environment, shape (n, ...), as the model's networks take them."""
+    statistics = model.get_vec_normalize_env()
+    if statistics is None or not statistics.norm_obs:
+        return observations
+    shape = statistics.observation_space.shape
+    if observations.shape[1:] != shape:  # images, which the statistics hold with their channels first
+        observations = np.moveaxis(observations, -1, 1)
+    if observations.shape[1:] != shape:
+        raise InputError(
+            f"observation does not fit the model's VecNormalize, whose observations have the shape {shape}"
+        )
+    return np.asarray(statistics.normalize_obs(observations))
+
+
+def _channels_last(model: Any, batch: Transitions) -> Transitions:
+    """The same transitions with images as (n, height, width, channels), the form that a policy is fitted to."""
+    from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+
+    here, there, space = np.asarray(batch.observation), np.asarray(batch.next_observation), model.observation_space
+    if here.shape[1:] != space.shape or not is_image_space(space) or not is_image_space_channels_first(space):
+        return batch
+    return dataclasses.replace(batch, observation=np.moveaxis(here, 1, -1), next_observation=np.moveaxis(there, 1, -1))
+
+
+def _has_states(model: Any) -> bool:
+    """Whether the model's observations are numbered states."""
+    return hasattr(model.observation_space, "n") and not model.observation_space.shape
+
+
 def _checked(model: Any) -> Any:
     if not hasattr(model, "q_net") or not hasattr(model, "observation_space"):
         raise InputError(f"model must be a DQN of Stable-Baselines3, or the path of one; found {type(model).__name__}")
@@ -235,28 +273,24 @@ def _checked(model: Any) -> Any:
 
 def _check_spaces(model: Any, env: Any) -> None:
     for name in ("observation_space", "action_space"):
-        own, found = getattr(model, name), getattr(env, name)
-        if getattr(own, "n", None) != getattr(found, "n", None) or sorted(own.shape) != sorted(found.shape or ()):
-            raise InputError(f"env: its {name.replace('_', ' ')} is {found}, the model's is {own}")
+        expected, found = getattr(model, name), getattr(env, name)
+        same_size = getattr(expected, "n", None) == getattr(found, "n", None)
+        if not same_size or sorted(expected.shape) != sorted(found.shape or ()):
+            raise InputError(f"env: its {name.replace('_', ' ')} is {found}, the model's is {expected}")
 
 
-def _fitting(model: Any, batch: Transitions) -> Transitions:
+def _checked_batch(model: Any, batch: Transitions) -> Transitions:
     if batch.observation is None or batch.next_observation is None:
         raise InputError("observation is missing: the Q-network needs it")
-    discrete = getattr(model.observation_space, "n", None)
-    if batch.discrete != (discrete is not None and not model.observation_space.shape):
-        raise InputError(f"the transitions' observations do not fit the model's space, {model.observation_space}")
+    space = model.observation_space
+    if batch.discrete != _has_states(model):
+        raise InputError(f"the transitions' observations do not fit the model's space, {space}")
     if batch.discrete:
-        for name, states in (("state", batch.observation), ("next_state", batch.next_observation)):
-            if (wrong := states >= int(model.observation_space.n)).any():
-                i = int(np.argmax(wrong))
-                raise InputError(
-                    f"{name}[{i}] = {states[i]}, but the model has {int(model.observation_space.n)} states"
-                )
-    elif sorted(batch.observation.shape[1:]) != sorted(model.observation_space.shape):
+        check_below("state", batch.observation, int(space.n), f"the model has {int(space.n)} states")
+        check_below("next_state", batch.next_observation, int(space.n), f"the model has {int(space.n)} states")
+    elif sorted(batch.observation.shape[1:]) != sorted(space.shape):
         raise InputError(
-            f"observation has the shape {batch.observation.shape[1:]} per transition, the model takes "
-            f"{model.observation_space.shape}"
+            f"observation has the shape {batch.observation.shape[1:]} per transition, the model takes {space.shape}"
         )
     return batch
 
@@ -272,7 +306,7 @@ def _make(env: Any) -> Any:
         )
     try:
         return gymnasium.make(env, disable_env_checker=True)
-    except Exception as error:  # whatever Gymnasium and the environment's own constructor raise
+    except Exception as error:  # whatever Gymnasium and the environment's constructor raise
         raise InputError(f"env: {env} cannot be made: {' '.join(str(error).split())}") from None
 
 

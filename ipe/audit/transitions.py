@@ -1,18 +1,20 @@
-"""A batch of transitions (s, a, r, s', terminated): as arrays, checked, and in an .npz file."""
+"""A batch of transitions (s, a, r, s', terminated): from arrays, from an .npz file, or from a Minari data set."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.base.arrays import Array, Indices, Mask
+from ipe.base.arrays import Array, Indices, Mask, array_like
 from ipe.base.atomic import write_atomic
 from ipe.base.files import PathLike, check_keys, naming, read_npz, suffix_of
+from ipe.base.numbers import whole_number
 from ipe.errors import InputError
 
 _REQUIRED = ("action", "reward", "terminated")
@@ -21,25 +23,25 @@ _OPTIONAL = ("state", "next_state", "observation", "next_observation", "truncate
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """Transitions in order of time, or not: only where a part is held out does the order matter."""
+    """A batch of n transitions. Their order matters only where a part of the batch is held out in blocks."""
 
     observation: NDArray[Any] | None
-    """Of s: whole numbers of shape (n,), which are states; or vectors or images of shape (n, ...)."""
+    """The observation of each s: whole numbers of shape (n,), which are states; or vectors or images, (n, ...)."""
     action: Indices
-    """Shape (n,)."""
+    """The action taken in each s, shape (n,)."""
     reward: Array
-    """Shape (n,)."""
+    """The reward of each transition, shape (n,)."""
     next_observation: NDArray[Any] | None
-    """Of s', in the same form."""
+    """The observation of each s', in the same form as `observation`."""
     terminated: Mask
-    """Whether s' is terminal, shape (n,). The end of a time limit is none: there is a value beyond it."""
+    """Whether each s' is terminal, shape (n,). A state at a time limit is not terminal: it has a value."""
 
     def __len__(self) -> int:
         return len(self.action)
 
     @property
     def discrete(self) -> bool:
-        """Whether the observations are states: whole numbers."""
+        """Whether the observations are states, that is, whole numbers."""
         return self.observation is not None and self.observation.ndim == 1 and self.observation.dtype.kind in "iu"
 
 
@@ -47,9 +49,9 @@ def make_transitions(arrays: Mapping[str, Any]) -> Transitions:
     """Transitions from arrays by name.
 
     Args:
-        arrays: `action`, `reward`, `terminated`, of shape (n,), and of the same length either `state` and
-            `next_state`, whole numbers from 0 on; or `observation` and `next_observation`, vectors or images. Without
-            any of these, only what per-transition values say can be judged. `truncated` may be there and is not used.
+        arrays: `action`, `reward` and `terminated`, each of shape (n,); and either `state` and `next_state`, whole
+            numbers from 0 on, or `observation` and `next_observation`, vectors or images. Without states and
+            observations, only action values given per transition can be judged. `truncated` is accepted and not used.
 
     Raises:
         InputError: naming the array and the index.
@@ -74,32 +76,103 @@ def make_transitions(arrays: Mapping[str, Any]) -> Transitions:
     return Transitions(here, action, reward, there, _flags("terminated", arrays["terminated"], n))
 
 
+def stack_transitions(rows: Sequence[tuple[Any, int, float, Any, bool]]) -> Transitions:
+    """Transitions from rows (s, a, r, s', terminated), as a loop over an environment's steps collects them."""
+    here, action, reward, there, terminated = zip(*rows, strict=True)
+    return Transitions(
+        np.stack(here), np.array(action, np.intp), np.array(reward, np.float64), np.stack(there), np.array(terminated)
+    )
+
+
 def load_transitions(path: PathLike) -> Transitions:
-    """The transitions in an .npz file, its arrays named as `make_transitions` says; nothing in it is ever unpickled."""
+    """Read transitions from an .npz file whose arrays have the names that `make_transitions` lists.
+
+    Nothing in the file is unpickled.
+    """
     with naming(path):
         suffix_of(path, (".npz",))
         return make_transitions(read_npz(path))
 
 
 def save_transitions(transitions: Transitions, path: PathLike) -> None:
-    """Write transitions so that `load_transitions` gives them back; the file appears whole or not at all."""
+    """Write transitions to an .npz file that `load_transitions` reads; the file appears whole or not at all."""
     with naming(path):
         suffix_of(path, (".npz",))
     name = "state" if transitions.discrete else "observation"
-    seen = {name: transitions.observation, f"next_{name}": transitions.next_observation}
+    observations = {name: transitions.observation, f"next_{name}": transitions.next_observation}
     arrays = {field: getattr(transitions, field) for field in _REQUIRED}
-    arrays |= {key: values for key, values in seen.items() if values is not None}
+    arrays |= {key: values for key, values in observations.items() if values is not None}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_atomic(path, lambda file: file.write(buffer.getvalue()))
 
 
+def minari_transitions(name: str, limit: int | None = None) -> Transitions:
+    """The transitions of a Minari data set on this machine, episode by episode. Nothing is downloaded.
+
+    Args:
+        name: the data set's id, such as `CartPole/random-v0`.
+        limit: how many transitions to take, from the first on. Default: all.
+
+    Returns:
+        Transitions with numbered states if the observation space is `Discrete`, else with arrays. Actions and states
+        are counted from 0, whatever number their spaces start at.
+
+    Raises:
+        InputError: Minari is missing, the data set is not on this machine, or a Q-function cannot have its spaces.
+    """
+    try:
+        import minari
+    except ModuleNotFoundError as error:
+        raise InputError(f'--minari needs {error.name}, which is not installed: pip install "minari[hdf5]"') from None
+    if limit is not None:
+        whole_number(limit, "limit", 1)
+    data = _load_minari(minari, name)
+    first_action = _first_number(data.action_space, f"{name}: the actions")
+    if first_action is None:
+        raise InputError(f"{name}: its actions are {data.action_space}; a Q-function needs Discrete ones")
+    first_state = _first_number(data.observation_space, f"{name}: the observations")
+    here, there = ("observation", "next_observation") if first_state is None else ("state", "next_state")
+    episodes: list[dict[str, NDArray[Any]]] = []
+    total = 0
+    for episode in data.iterate_episodes():
+        if not isinstance(episode.observations, np.ndarray):
+            raise InputError(f"{name}: its observations are {data.observation_space}; only arrays are audited")
+        observations = episode.observations if first_state is None else episode.observations - first_state
+        episodes.append(
+            {
+                here: observations[:-1],
+                "action": np.asarray(episode.actions) - first_action,
+                "reward": np.asarray(episode.rewards),
+                there: observations[1:],
+                "terminated": np.asarray(episode.terminations),
+            }
+        )
+        total += len(episode.rewards)
+        if limit is not None and total >= limit:
+            break
+    if not total:
+        raise InputError(f"{name}: it holds no transitions")
+    try:
+        return make_transitions({key: np.concatenate([part[key] for part in episodes])[:limit] for key in episodes[0]})
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
 def check_finite(name: str, array: NDArray[Any]) -> None:
-    """That all numbers of an array are finite."""
+    """Refuse an array with a number that is NaN or infinite, and name the number's index."""
     wrong = ~np.isfinite(array)
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is not a finite number")
+
+
+def check_below(name: str, array: NDArray[Any], count: int, known: str) -> None:
+    """Refuse an array with a number of `count` or more; `known` says in the error message which numbers there are."""
+    wrong = array >= count
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise InputError(f"{name}[{i}] = {array[i]}, but {known}")
 
 
 def _observations(arrays: Mapping[str, Any], n: int) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
@@ -130,10 +203,7 @@ def _observations(arrays: Mapping[str, Any], n: int) -> tuple[NDArray[Any] | Non
 
 
 def _array(name: str, given: Any, n: int | None = None) -> NDArray[Any]:
-    try:
-        array = np.asarray(given)
-    except ValueError as error:  # ragged lists
-        raise InputError(f"{name} is not an array: {error}") from None
+    array = array_like(given, name)
     if array.ndim == 0 or (n is not None and len(array) != n):
         found = "a single number" if array.ndim == 0 else f"{len(array)} entries"
         raise InputError(f"{name} must have one entry per transition{'' if n is None else f', {n}'}; found {found}")
@@ -163,3 +233,22 @@ def _flags(name: str, given: Any, n: int) -> Mask:
     if wrong.any():
         raise InputError(f"{name}[{int(np.argmax(wrong))}] = {array[wrong][0]:g} is neither 0 nor 1")
     return array.astype(bool)
+
+
+def _load_minari(minari: Any, name: str) -> Any:
+    root = os.environ.get("MINARI_DATASETS_PATH") or os.path.join("~", ".minari", "datasets")
+    if not os.path.isdir(os.path.join(os.path.expanduser(root), name, "data")):
+        raise InputError(f"there is no Minari data set {name!r} in {root} (`minari download {name}` gets one)")
+    try:
+        return minari.load_dataset(name, download=False)
+    except Exception as error:  # a damaged folder: h5py, json and Minari raise a dozen kinds
+        raise InputError(f"the Minari data set {name!r} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _first_number(space: Any, what: str) -> int | None:
+    """The first number of a Discrete space; None for a space of arrays."""
+    from gymnasium.spaces import Dict, Discrete, Text, Tuple
+
+    if isinstance(space, Dict | Tuple | Text):
+        raise InputError(f"{what} are {type(space).__name__}; only arrays are audited")
+    return int(space.start) if isinstance(space, Discrete) else None
