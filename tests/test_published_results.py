@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ipe.analysis import claims_records
+from ipe.analysis.series import read_groups
 from ipe.experiments.results import load_results
-from ipe.figures.report.series import read_groups
 from ipe.studies.learning.study import joined
 from ipe.studies.lunar_lander import STUDY
 

@@ -12,15 +12,15 @@ import pytest
 from scipy.stats import trim_mean
 
 from ipe.analysis import aucs, probability_of_improvement
+from ipe.analysis.bands import iqm_band, iqm_curve
 from ipe.analysis.bootstrap import resample_counts
+from ipe.analysis.findings import findings_of
+from ipe.analysis.panels import sensitivity_panels
+from ipe.analysis.series import read_groups
 from ipe.errors import InputError
 from ipe.experiments.grids import make_sweep
 from ipe.experiments.results import Results
 from ipe.figures.report import write_report
-from ipe.figures.report.bands import iqm_band, iqm_curve
-from ipe.figures.report.findings import findings_of
-from ipe.figures.report.sensitivity import sensitivity_panels
-from ipe.figures.report.series import read_groups
 from tests.report_cases import FRAMES, a_sweep, fresh_runs, results_of, rows_of, small_results
 
 

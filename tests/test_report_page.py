@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from ipe.analysis import Claim, mean_and_standard_error
+from ipe.analysis.findings import findings_of
+from ipe.analysis.panels import sensitivity_panels
+from ipe.analysis.series import read_groups
 from ipe.errors import InputError
 from ipe.experiments.grids import make_sweep
 from ipe.experiments.results import Results
 from ipe.figures.report import write_report
 from ipe.figures.report.data import environment_data
-from ipe.figures.report.findings import findings_of
 from ipe.figures.report.page import page_html, program_text
-from ipe.figures.report.sensitivity import sensitivity_panels
-from ipe.figures.report.series import read_groups
 from tests.report_cases import HOSTILE, a_sweep, fresh_runs, results_of, rows_of, small_results
 
 

@@ -1,22 +1,16 @@
-"""Selection, sensitivity curves, and what tuning is worth: by hand, and against plain loops over everything."""
+"""Selection and sensitivity curves: by hand, and against plain loops over everything."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from scipy import stats
 
 from ipe.analysis import (
-    effective_dimensionality,
-    hyperparameter_sensitivity,
-    normalised_scores,
     one_at_a_time_curve,
     select_best,
     sensitivity_curve,
@@ -104,56 +98,6 @@ def test_values_of_mixed_kinds_stay_in_the_order_given() -> None:
     assert np.isnan(curve.error).all()
 
 
-# Adkins, Bowling and White (2024)
-
-
-def test_normalised_by_the_percentiles_of_the_environment() -> None:
-    scores = np.array([np.arange(101.0), 1000.0 - 10.0 * np.arange(101.0)])
-    gamma = normalised_scores(scores)
-    assert_allclose(gamma[0, [5, 50, 95]], [0.0, 0.5, 1.0])
-    assert_allclose(gamma[1], gamma[0, ::-1])
-    assert_allclose(normalised_scores(scores[:, :3], pool=scores), gamma[:, :3])
-
-
-def test_sensitivity_by_hand() -> None:
-    found = hyperparameter_sensitivity([[1.0, 0.0, 0.75], [0.0, 1.0, 0.5]])
-    assert (found.tuned, found.fixed, found.sensitivity) == (1.0, 0.625, 0.375)
-    assert (found.best, found.best_per_environment) == (2, (0, 1))
-    one = hyperparameter_sensitivity([[1.0, 3.0, 3.0]])
-    assert (one.sensitivity, one.best, one.ties) == (0.0, 1, (1, 2))
-
-
-@given(st.integers(0, 10_000))
-def test_dimensionality_against_a_loop_over_everything(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 4, size=3)
-    settings = [dict(zip("abc", h, strict=True)) for h in itertools.product(*(range(k) for k in sizes))]
-    gamma = rng.uniform(0.0, 1.0, size=(int(rng.integers(1, 4)), len(settings))) ** 3 + 0.01
-    best = settings[max(range(len(settings)), key=lambda h: gamma[:, h].mean())]
-    tuned = sum(max(row) for row in gamma) / len(gamma)
-    needed = []
-    for free in itertools.chain.from_iterable(itertools.combinations("abc", size) for size in range(4)):
-        kept = [h for h, s in enumerate(settings) if all(s[name] == best[name] for name in "abc" if name not in free)]
-        if sum(max(row[kept]) for row in gamma) / len(gamma) >= 0.95 * tuned:
-            needed.append(len(free))
-    found = effective_dimensionality(gamma, settings)
-    assert found.dimensionality == min(needed)
-    assert found.score[0] == pytest.approx(hyperparameter_sensitivity(gamma).fixed)
-    assert found.score[-1] == pytest.approx(tuned)
-    assert list(found.score) == sorted(found.score)
-
-
-def test_the_hyperparameters_that_matter_are_named() -> None:
-    settings = [{"a": a, "b": b, "c": 0} for a in (0, 1) for b in (0, 1)]
-    gamma = [[1.0, 0.99, 0.2, 0.1], [0.1, 0.2, 0.99, 1.0]]
-    found = effective_dimensionality(gamma, settings)
-    assert found.dimensionality == 1
-    assert found.tuned == ((), ("a",), ("a", "b"))
-    assert found.target == pytest.approx(0.95)
-    assert effective_dimensionality(gamma, settings, threshold=0.999).dimensionality == 2
-    assert effective_dimensionality([[1.0, 0.5, 0.5, 0.5]], settings).dimensionality == 0
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -172,12 +116,6 @@ def test_the_hyperparameters_that_matter_are_named() -> None:
             lambda: one_at_a_time_curve([*SETTINGS, SETTINGS[3]], [*SCORES, [1.0]], SETTINGS[0], "alpha"),
             "more than one is base with alpha = 0.001",
         ),
-        (lambda: normalised_scores([[1.0, 1.0]]), "environment 0 are .* all 1"),
-        (lambda: normalised_scores([[1.0, 2.0]], pool=[[1.0], [2.0]]), "a row per environment, 1; found 2"),
-        (lambda: hyperparameter_sensitivity([1.0]), r"shape \(environments, settings\); found \(1,\)"),
-        (lambda: hyperparameter_sensitivity([[1.0, np.nan]]), r"gamma\[0, 1\] = nan"),
-        (lambda: effective_dimensionality([[1.0]], SETTINGS), "one entry per column of gamma, 1; found 6"),
-        (lambda: effective_dimensionality([[-1.0]], SETTINGS[:1]), "tuned score is -1"),
     ],
 )
 def test_refusals(call: Any, words: str) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from ipe.analysis import Claim
+from ipe.analysis.series import Series
 from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting, Sweep
 from ipe.experiments.engine import SweepResult
 from ipe.experiments.results import Results
-from ipe.figures.report.series import Series
 from ipe.studies import freeway, lunar_lander
 from ipe.studies.learning import evidence
 from ipe.studies.learning import run as study_run

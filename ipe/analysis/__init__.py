@@ -1,6 +1,11 @@
-"""Analysis: what results say, computed from the data alone."""
+"""Analysis: what results say, computed from the data alone.
 
-from ipe.analysis.bands import bootstrap_band, tolerance_band
+The functions here take numbers and tables of any origin. What reads the store of a sweep is in modules of its own:
+`ipe.analysis.series` (the runs of each setting), `ipe.analysis.findings` (their ranking and comparison) and
+`ipe.analysis.panels` (their sensitivity curves).
+"""
+
+from ipe.analysis.bands import CurveBands, bootstrap_band, curve_bands, iqm_band, iqm_curve, tolerance_band
 from ipe.analysis.bootstrap import Interval, bootstrap_interval
 from ipe.analysis.claims import Claim, claims_markdown, claims_records, claims_text, verdict
 from ipe.analysis.comparison import (
@@ -19,13 +24,6 @@ from ipe.analysis.curves import (
     mean_and_standard_error,
     recorded_curves,
     trailing_curve,
-)
-from ipe.analysis.dimensionality import (
-    EffectiveDimensionality,
-    HyperparameterSensitivity,
-    effective_dimensionality,
-    hyperparameter_sensitivity,
-    normalised_scores,
 )
 from ipe.analysis.scores import score_failed, standard_error, worst_seen
 from ipe.analysis.selection import RankedSetting, Selection, select_best
@@ -46,9 +44,8 @@ from ipe.analysis.statistics import (
 
 __all__ = [
     "Claim",
+    "CurveBands",
     "CurveSummary",
-    "EffectiveDimensionality",
-    "HyperparameterSensitivity",
     "Interval",
     "PerformanceProfile",
     "RankedSetting",
@@ -63,16 +60,16 @@ __all__ = [
     "claims_markdown",
     "claims_records",
     "claims_text",
+    "curve_bands",
     "curves",
     "difference_interval",
-    "effective_dimensionality",
     "frame_grid",
-    "hyperparameter_sensitivity",
     "interquartile_mean",
+    "iqm_band",
+    "iqm_curve",
     "largest_fall",
     "mean_and_standard_error",
     "mean_curve_interval",
-    "normalised_scores",
     "one_at_a_time_curve",
     "performance_profile",
     "probability_of_improvement",

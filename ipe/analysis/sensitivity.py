@@ -1,14 +1,14 @@
 r"""Sensitivity curves: the score against the values of one hyperparameter.
 
-As the paper draws them, each point is the best over all the other hyperparameters: what this value can reach when the
-rest is tuned for it. One at a time, each point is a base setting with this one value changed: what happens to who
-tunes nothing else. The two answer different questions, and every curve says which it is.
+In the paper's curves, each point is the best setting over all the other hyperparameters: what this value can reach
+when everything else is tuned for it. One at a time, each point is a base setting with this one value changed: what a
+user gets who tunes nothing else. The two answer different questions, and every curve says which of them it answers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ from ipe.analysis.scores import check_scores, standard_error
 from ipe.base.arrays import Array
 from ipe.errors import InputError
 
-Setting: TypeAlias = Mapping[str, Any]
+Hyperparameters: TypeAlias = Mapping[str, Any]
 """The hyperparameters of a setting by name: numbers, words, None, tuples."""
 
 Kind: TypeAlias = Literal["best over the others", "one at a time"]
@@ -30,12 +30,12 @@ class SensitivityCurve:
     """Scores against the values of one hyperparameter.
 
     Attributes:
-        hyperparameter: its name.
+        hyperparameter: the hyperparameter's name.
         kind: what the other hyperparameters are at each point.
-        values: ascending where they can be ordered, otherwise as first met.
+        values: the hyperparameter's values, ascending where they can be ordered, otherwise in the order given.
         mean: the mean score at each value.
-        error: its standard error over runs; NaN for a single run.
-        n: the runs behind each point.
+        error: the standard error of each mean over runs; NaN for a single run.
+        n: the number of runs at each value.
         settings: the index of the setting that each point shows; of several with the same mean, the first.
         candidates: how many settings each point is the best of.
     """
@@ -50,7 +50,7 @@ class SensitivityCurve:
     candidates: tuple[int, ...]
 
 
-def varied(settings: Sequence[Setting]) -> dict[str, tuple[Any, ...]]:
+def varied(settings: Sequence[Hyperparameters]) -> dict[str, tuple[Any, ...]]:
     """The hyperparameters that take more than one value, with their values.
 
     Example:
@@ -58,24 +58,24 @@ def varied(settings: Sequence[Setting]) -> dict[str, tuple[Any, ...]]:
         {'alpha': (0.01, 0.1)}
     """
     check_settings(settings)
-    found = {name: _values([setting[name] for setting in settings]) for name in settings[0]}
+    found = {name: ordered(setting[name] for setting in settings) for name in settings[0]}
     return {name: values for name, values in found.items() if len(values) > 1}
 
 
 def sensitivity_curve(
-    settings: Sequence[Setting], scores: Sequence[ArrayLike], hyperparameter: str
+    settings: Sequence[Hyperparameters], scores: Sequence[ArrayLike], hyperparameter: str
 ) -> SensitivityCurve:
     r"""The best mean score over all other hyperparameters, for each value of one: the paper's sensitivity curve.
 
     .. math:: S(x) = \max_{h :\, h_{\text{name}} = x} \bar p(h) ,
 
-    with the mean :math:`\bar p(h)` over the runs of setting h. Each point was chosen by the runs that it shows, so it
-    flatters the more, the more candidates it has.
+    with the mean :math:`\bar p(h)` over the runs of setting h. Each point was chosen by the same runs that it shows:
+    the more candidates it was chosen from, the more it overstates the setting.
 
     Args:
         settings: the hyperparameters of each setting.
         scores: for each setting, one number per run.
-        hyperparameter: the one whose values are the points.
+        hyperparameter: the hyperparameter whose values are the points.
 
     Example:
         >>> settings = [{"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 2, "b": 1}]
@@ -89,15 +89,15 @@ def sensitivity_curve(
 
 
 def one_at_a_time_curve(
-    settings: Sequence[Setting], scores: Sequence[ArrayLike], base: Setting, hyperparameter: str
+    settings: Sequence[Hyperparameters], scores: Sequence[ArrayLike], base: Hyperparameters, hyperparameter: str
 ) -> SensitivityCurve:
     """The mean score for each value of one hyperparameter, with every other as in a base setting.
 
     Args:
-        settings: the hyperparameters of each setting; those that differ from the base elsewhere are left aside.
+        settings: the hyperparameters of each setting; settings that differ from the base in others are left out.
         scores: for each setting, one number per run.
-        base: the setting around which it is varied.
-        hyperparameter: the one that varies.
+        base: the setting around which the hyperparameter is varied.
+        hyperparameter: the hyperparameter that varies.
     """
     check_settings(settings)
     if set(base) != set(settings[0]):
@@ -116,7 +116,7 @@ def one_at_a_time_curve(
 
 
 def sensitivity_curves(
-    settings: Sequence[Setting], scores: Sequence[ArrayLike], base: Setting | None = None
+    settings: Sequence[Hyperparameters], scores: Sequence[ArrayLike], base: Hyperparameters | None = None
 ) -> dict[str, SensitivityCurve]:
     """The curve of every hyperparameter that varies: best over the others or, around a base, one at a time."""
     if base is None:
@@ -125,7 +125,7 @@ def sensitivity_curves(
     return {name: curve for name, curve in found.items() if len(curve.values) > 1}
 
 
-def check_settings(settings: Sequence[Setting]) -> None:
+def check_settings(settings: Sequence[Hyperparameters]) -> None:
     """At least one setting, all with the same hyperparameters, whose values can be told apart."""
     if not settings:
         raise InputError("settings is empty")
@@ -142,7 +142,7 @@ def check_settings(settings: Sequence[Setting]) -> None:
                 )
 
 
-def _check_name(settings: Sequence[Setting], name: str) -> None:
+def _check_name(settings: Sequence[Hyperparameters], name: str) -> None:
     if name not in settings[0]:
         raise InputError(f"hyperparameter {name!r} is not in the settings; they have {', '.join(settings[0])}")
 
@@ -156,9 +156,9 @@ def _comparable(value: Any) -> bool:
 
 
 def _curve(
-    settings: Sequence[Setting], runs: Sequence[Array], name: str, at: Sequence[int], kind: Kind
+    settings: Sequence[Hyperparameters], runs: Sequence[Array], name: str, at: Sequence[int], kind: Kind
 ) -> SensitivityCurve:
-    values = _values([settings[i][name] for i in at])
+    values = ordered(settings[i][name] for i in at)
     groups = [[i for i in at if settings[i][name] == value] for value in values]
     means = {i: math.fsum(runs[i]) / runs[i].size for i in at}
     best = [max(group, key=means.__getitem__) for group in groups]
@@ -174,15 +174,16 @@ def _curve(
     )
 
 
-def _runs(settings: Sequence[Setting], scores: Sequence[ArrayLike]) -> list[Array]:
+def _runs(settings: Sequence[Hyperparameters], scores: Sequence[ArrayLike]) -> list[Array]:
     if len(scores) != len(settings):
         raise InputError(f"scores must have one entry per setting, {len(settings)}; found {len(scores)}")
     return [check_scores(values, f"scores[{i}]") for i, values in enumerate(scores)]
 
 
-def _values(found: Sequence[Any]) -> tuple[Any, ...]:
-    distinct = list(dict.fromkeys(found))
+def ordered(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The distinct values, ascending; in the order given where they cannot be compared, as words among numbers."""
+    distinct = list(dict.fromkeys(values))
     try:
         return tuple(sorted(distinct))
-    except TypeError:  # words and None among numbers
+    except TypeError:
         return tuple(distinct)

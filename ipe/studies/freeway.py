@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ipe.analysis import Claim
-from ipe.figures.report.series import Group, Series
+from ipe.analysis.series import Group, Series
 from ipe.studies.learning.evidence import better_end, same_area
 from ipe.studies.learning.study import CURVES, LearningStudy, Parts, bold_sweep
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipe.analysis import Claim
-from ipe.figures.report.series import Group, Series
+from ipe.analysis.series import Group, Series
 from ipe.studies.learning.evidence import better_end, dip, larger_area, lower_variance, more_monotone
 from ipe.studies.learning.study import CURVES, LearningStudy, Parts, bold_sweep, one_at_a_time
 

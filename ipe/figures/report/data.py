@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ipe.analysis import Interval
+from ipe.analysis.bands import curve_bands, tolerance_band
 from ipe.analysis.bootstrap import Seed, check_generator
 from ipe.analysis.curves import WINDOW
+from ipe.analysis.differences import compare_settings
+from ipe.analysis.findings import TOLERANCE, Findings, Row
+from ipe.analysis.panels import SensitivityPanel
+from ipe.analysis.series import Series, unfinished_runs
 from ipe.base.arrays import Array
-from ipe.base.nested import flatten
 from ipe.experiments.declared import Setting, Sweep
-from ipe.figures.report.bands import curve_bands
-from ipe.figures.report.findings import Findings, Row, unfinished_runs
-from ipe.figures.report.sensitivity import SensitivityPanel
-from ipe.figures.report.series import Series
 
 Step: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -26,7 +26,7 @@ SINGLE_RUNS = 12
 """How many settings of a large sweep have their single runs in the page, beside the contenders."""
 _ALL_RUNS = 16
 _RESOLUTION = 4000.0
-"""Steps in the range of a curve: finer than a screen."""
+"""How many steps the range of the curves is rounded to: finer than a screen."""
 
 
 def environment_data(
@@ -35,10 +35,10 @@ def environment_data(
     """One environment: its settings with their curves, the comparisons, the sensitivity.
 
     Args:
-        findings: what its runs say.
-        panels: its sensitivity curves.
-        seed: of the bootstrap of the curves.
-        step: called setting by setting.
+        findings: what the environment's runs say.
+        panels: the environment's sensitivity curves.
+        seed: a seed or a generator for the bootstrap of the curves.
+        step: a function that is called before each setting, with what is done, how much is done and how much there is.
     """
     rows = [*findings.ranking, *findings.fresh]
     index = {id(row.series): i for i, row in enumerate(rows)}
@@ -77,6 +77,8 @@ def environment_data(
             }
             for row, profile in zip(findings.contenders, findings.profiles, strict=True)
         ],
+        "differences": compare_settings([row.series.setting.settings.model_dump() for row in findings.contenders])[1],
+        "tolerance": TOLERANCE,
         "sensitivity": [_panel(panel, index) for panel in panels],
         "unfinished": unfinished_runs(findings.group),
         "problems": findings.problems,
@@ -84,16 +86,14 @@ def environment_data(
 
 
 def settings_data(sweep: Sweep) -> dict[str, Any]:
-    """What all settings share, by path, and what differs between them."""
-    flat = [flatten(setting.settings.model_dump()) for setting in sweep.settings]
-    paths = list(dict.fromkeys(path for one in flat for path in one))
-    same = {path: flat[0].get(path) for path in paths if all(one.get(path) == flat[0].get(path) for one in flat)}
-    varied = {path: _distinct([one.get(path) for one in flat]) for path in paths if path not in same}
-    return {"common": same, "varied": varied, "window": WINDOW}
+    """The fields that all settings share, by path, and the values of those that differ between settings."""
+    common, differing = compare_settings([setting.settings.model_dump() for setting in sweep.settings])
+    varied = {path: _distinct(values) for path, values in differing.items()}
+    return {"common": common, "varied": varied, "window": WINDOW}
 
 
 def number(value: float) -> float | int | None:
-    """A number with six digits, or None where there is none.
+    """A number with six digits, or None for NaN and infinity.
 
     Example:
         >>> number(123.456789), number(2.0), number(float("nan"))
@@ -106,7 +106,7 @@ def number(value: float) -> float | int | None:
 
 
 def rounded(values: Array, decimals: int) -> list[float | int | None]:
-    """Numbers with so many decimals, None where there is none.
+    """Numbers rounded to some decimals, None where there is no number.
 
     Example:
         >>> rounded(np.array([np.nan, 1.26, 3.0]), 1)
@@ -127,36 +127,47 @@ def interval(found: Interval) -> list[float | int | None]:
 
 
 def _setting(row: Row, runs: bool, decimals: int, rng: np.random.Generator) -> dict[str, Any]:
-    own = row.series
-    bands = curve_bands(own.curves, seed=rng) if np.isfinite(own.curves).any() else None
+    series, tolerance = row.series, row.tolerance
     return {
-        "name": own.name,
-        **_identity(own.setting),
-        "fresh": own.fresh,
+        "name": series.name,
+        **_identity(series.setting),
+        "fresh": series.fresh,
         "rank": row.rank,
-        "n": own.n,
-        "planned": own.planned,
-        "failed": own.count("failed"),
-        "diverged": own.count("diverged"),
+        "n": series.n,
+        "planned": series.planned,
+        "failed": series.count("failed"),
+        "diverged": series.count("diverged"),
         "mean": number(row.mean),
         "error": number(row.standard_error),
         "iqm": interval(row.iqm),
+        "tolerance": None if tolerance is None else [number(tolerance.low), number(tolerance.high)],
         "worst": number(row.worst),
         "final": number(row.final),
         "finalError": number(row.final_error),
         "best": number(row.probability_best),
-        "curve": None if bands is None else {name: rounded(values, decimals) for name, values in vars(bands).items()},
-        "epsilon": _range(own.epsilon),
-        "entropy": _range(own.entropy),
-        "runs": _runs(own, decimals) if runs else None,
+        "curve": _curve(row, decimals, rng),
+        "epsilon": _range(series.epsilon),
+        "entropy": _range(series.entropy),
+        "runs": _runs(series, decimals) if runs else None,
     }
+
+
+def _curve(row: Row, decimals: int, rng: np.random.Generator) -> dict[str, Any] | None:
+    """The mean curve and its bands; the band where most runs lie only if there are enough runs for it."""
+    curves = row.series.curves
+    if not np.isfinite(curves).any():
+        return None
+    lines = dict(vars(curve_bands(curves, seed=rng)))
+    if row.tolerance is not None:
+        lines["tolerance_low"], lines["tolerance_high"] = tolerance_band(curves, coverage=TOLERANCE)
+    return {name: rounded(values, decimals) for name, values in lines.items()}
 
 
 def _identity(setting: Setting) -> dict[str, Any]:
     return {"case": setting.case, "varied": setting.varied, "key": setting.key}
 
 
-def _runs(own: Series, decimals: int) -> list[dict[str, Any]]:
+def _runs(series: Series, decimals: int) -> list[dict[str, Any]]:
     return [
         {
             "seed": outcome["seed"],
@@ -164,12 +175,12 @@ def _runs(own: Series, decimals: int) -> list[dict[str, Any]]:
             "auc": number(float(area)),
             "curve": rounded(values, decimals),
         }
-        for outcome, area, values in zip(own.outcomes, own.auc, own.curves, strict=True)
+        for outcome, area, values in zip(series.outcomes, series.auc, series.curves, strict=True)
     ]
 
 
 def _range(values: Array | None) -> dict[str, Any] | None:
-    """Mean, least and greatest over runs; the mean alone where all runs have the same, as with a schedule."""
+    """Mean, least and greatest over runs; the mean alone where all runs are equal, as with a schedule."""
     if values is None:
         return None
     seen = ~np.isnan(values).all(axis=0)
@@ -199,7 +210,7 @@ def _panel(panel: SensitivityPanel, index: Mapping[int, int]) -> dict[str, Any]:
 
 
 def _decimals(curves: Sequence[Array]) -> int:
-    """So many decimals that the range of all curves has some thousand steps."""
+    """The number of decimals with which the range of all curves has some thousand steps."""
     ends = [(np.nanmin(values), np.nanmax(values)) for values in curves if np.isfinite(values).any()]
     span = max(high for _, high in ends) - min(low for low, _ in ends)
     return int(np.clip(math.ceil(math.log10(_RESOLUTION / span)), 0, 12)) if span > 0 else 3

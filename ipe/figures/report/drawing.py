@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from ipe.analysis import bootstrap_band
 from ipe.analysis.columns import Frames
+from ipe.analysis.findings import Findings, Row
+from ipe.analysis.panels import SensitivityPanel
 from ipe.base.arrays import Array
 from ipe.experiments.declared import Setting
 from ipe.figures.learning import learning_curves
-from ipe.figures.report.findings import Findings, Row
-from ipe.figures.report.sensitivity import SensitivityPanel
 from ipe.figures.sensitivity import Curve, Panel, draw_sensitivity
 from ipe.figures.style import CYCLE, new_figure, style
 

@@ -5,125 +5,121 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
-from ipe.figures.report.findings import Findings
-from ipe.figures.report.sensitivity import SensitivityPanel
+from ipe.analysis.findings import Findings
+from ipe.analysis.panels import SensitivityPanel
+from ipe.analysis.series import Series
 
-_RUNS = ("environment", "setting", "case", "key", "runs", "seed", "status", "frame", "auc", "final_return", "reason")
-_RANKING = (
-    "environment",
-    "rank",
-    "setting",
-    "case",
-    "key",
-    "runs",
-    "n",
-    "planned",
-    "failed",
-    "diverged",
-    "auc_mean",
-    "auc_standard_error",
-    "auc_iqm",
-    "auc_iqm_low",
-    "auc_iqm_high",
-    "auc_worst",
-    "final_return_mean",
-    "final_return_standard_error",
-    "probability_best",
-)
-_COMPARISONS = (
-    "environment",
-    "first",
-    "second",
-    "probability_of_improvement",
-    "probability_low",
-    "probability_high",
-    "auc_difference",
-    "difference_low",
-    "difference_high",
-)
-_SENSITIVITY = (
-    "environment",
-    "case",
-    "hyperparameter",
-    "value",
-    "kind",
-    "auc_mean",
-    "auc_standard_error",
-    "n",
-    "setting",
-    "candidates",
-)
+Records: TypeAlias = Iterator[dict[str, Any]]
 
 
 def tables(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]]) -> dict[str, bytes]:
-    """The content of every table by its file's name; those without a row are left out.
+    """The content of every table by the name of its file; a table without a row is left out.
 
     Args:
-        found: findings and sensitivity panels of each environment.
+        found: the findings and the sensitivity panels of each environment.
     """
-    rows: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
-        "ranking.csv": (_RANKING, (row for findings, _ in found for row in _ranking(findings))),
-        "runs.csv": (_RUNS, (row for findings, _ in found for row in _runs(findings))),
-        "comparisons.csv": (_COMPARISONS, (row for findings, _ in found for row in _comparisons(findings))),
-        "sensitivity.csv": (_SENSITIVITY, (row for pair in found for row in _sensitivity(*pair))),
+    contents = {
+        "ranking.csv": _csv(record for findings, _ in found for record in _ranking(findings)),
+        "runs.csv": _csv(record for findings, _ in found for record in _runs(findings)),
+        "comparisons.csv": _csv(record for findings, _ in found for record in _comparisons(findings)),
+        "sensitivity.csv": _csv(record for findings, panels in found for record in _sensitivity(findings, panels)),
     }
-    contents = {name: _csv(header, list(body)) for name, (header, body) in rows.items()}
     return {name: content for name, content in contents.items() if content is not None}
 
 
-def _csv(header: Sequence[str], rows: list[Sequence[Any]]) -> bytes | None:
-    """Numbers with every digit, so that who reads them computes the same; NaN as an empty cell."""
+def _csv(records: Iterable[dict[str, Any]]) -> bytes | None:
+    """Records as CSV. Numbers keep every digit, so that a reader computes the same; NaN is an empty cell."""
+    rows = [{name: "" if value != value else value for name, value in record.items()} for record in records]
     if not rows:
         return None
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([["" if cell != cell else cell for cell in row] for row in rows])
+    writer = csv.DictWriter(buffer, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return buffer.getvalue().encode()
 
 
-def _ranking(findings: Findings) -> Iterable[Sequence[Any]]:
+def _identity(findings: Findings, series: Series) -> dict[str, Any]:
+    return {
+        "environment": findings.group.environment,
+        "setting": series.setting.name,
+        "case": series.setting.case,
+        "key": series.setting.key,
+        "runs": "fresh" if series.fresh else "sweep",
+    }
+
+
+def _ranking(findings: Findings) -> Records:
     for row in [*findings.ranking, *findings.fresh]:
-        own = row.series
-        yield (
-            *(findings.group.environment, row.rank or "", own.setting.name, own.setting.case, own.setting.key),
-            *("fresh" if own.fresh else "sweep", own.n, own.planned, own.count("failed"), own.count("diverged")),
-            *(row.mean, row.standard_error, row.iqm.estimate, row.iqm.low, row.iqm.high, row.worst),
-            *(row.final, row.final_error, row.probability_best),
-        )
+        series, tolerance = row.series, row.tolerance
+        identity = _identity(findings, series)
+        yield {
+            "environment": identity.pop("environment"),
+            "rank": row.rank or "",
+            **identity,
+            "n": series.n,
+            "planned": series.planned,
+            "failed": series.count("failed"),
+            "diverged": series.count("diverged"),
+            "auc_mean": row.mean,
+            "auc_standard_error": row.standard_error,
+            "auc_iqm": row.iqm.estimate,
+            "auc_iqm_low": row.iqm.low,
+            "auc_iqm_high": row.iqm.high,
+            "auc_worst": row.worst,
+            "final_return_mean": row.final,
+            "final_return_standard_error": row.final_error,
+            "probability_best": row.probability_best,
+            "auc_tolerance_low": math.nan if tolerance is None else tolerance.low,
+            "auc_tolerance_high": math.nan if tolerance is None else tolerance.high,
+        }
 
 
-def _runs(findings: Findings) -> Iterable[Sequence[Any]]:
+def _runs(findings: Findings) -> Records:
     for row in [*findings.ranking, *findings.fresh]:
-        own = row.series
-        kind = "fresh" if own.fresh else "sweep"
-        for outcome, area, last in zip(own.outcomes, own.auc.tolist(), own.final.tolist(), strict=True):
-            yield (
-                *(findings.group.environment, own.setting.name, own.setting.case, own.setting.key, kind),
-                *(outcome["seed"], outcome["status"], outcome["frame"], area, last, outcome["reason"]),
-            )
+        series = row.series
+        for outcome, auc, final in zip(series.outcomes, series.auc.tolist(), series.final.tolist(), strict=True):
+            yield {
+                **_identity(findings, series),
+                **{name: outcome[name] for name in ("seed", "status", "frame")},
+                "auc": auc,
+                "final_return": final,
+                "reason": outcome["reason"],
+            }
 
 
-def _comparisons(findings: Findings) -> Iterable[Sequence[Any]]:
+def _comparisons(findings: Findings) -> Records:
     for pair in findings.comparisons:
-        probability, difference = pair.probability, pair.difference
-        yield (
-            *(findings.group.environment, pair.first.series.name, pair.second.series.name),
-            *(probability.estimate, probability.low, probability.high),
-            *(difference.estimate, difference.low, difference.high),
-        )
+        yield {
+            "environment": findings.group.environment,
+            "first": pair.first.series.name,
+            "second": pair.second.series.name,
+            "probability_of_improvement": pair.probability.estimate,
+            "probability_low": pair.probability.low,
+            "probability_high": pair.probability.high,
+            "auc_difference": pair.difference.estimate,
+            "difference_low": pair.difference.low,
+            "difference_high": pair.difference.high,
+        }
 
 
-def _sensitivity(findings: Findings, panels: Sequence[SensitivityPanel]) -> Iterable[Sequence[Any]]:
+def _sensitivity(findings: Findings, panels: Sequence[SensitivityPanel]) -> Records:
     for panel in panels:
         for case, curve in panel.curves.items():
             for i, value in enumerate(curve.values):
-                yield (
-                    *(findings.group.environment, case, panel.hyperparameter),
-                    *(value if isinstance(value, str) else json.dumps(value), curve.kind),
-                    *(float(curve.mean[i]), float(curve.error[i]), curve.n[i]),
-                    *(panel.series[case][curve.settings[i]].setting.name, curve.candidates[i]),
-                )
+                yield {
+                    "environment": findings.group.environment,
+                    "case": case,
+                    "hyperparameter": panel.hyperparameter,
+                    "value": value if isinstance(value, str) else json.dumps(value),
+                    "kind": curve.kind,
+                    "auc_mean": float(curve.mean[i]),
+                    "auc_standard_error": float(curve.error[i]),
+                    "n": curve.n[i],
+                    "setting": panel.series[case][curve.settings[i]].setting.name,
+                    "candidates": curve.candidates[i],
+                }

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ipe.analysis import Claim, claims_markdown, claims_records
+from ipe.analysis.findings import Findings, findings_of
+from ipe.analysis.panels import SensitivityPanel, sensitivity_panels
+from ipe.analysis.series import Failed, read_groups
 from ipe.base.atomic import check_folder, write_files
 from ipe.deep.machine import versions
 from ipe.experiments.results import Results
 from ipe.figures.report.data import Step, environment_data, settings_data
 from ipe.figures.report.drawing import draw_curves, draw_exploration, draw_panels, draw_profiles
-from ipe.figures.report.findings import Findings, findings_of
 from ipe.figures.report.page import page_html
-from ipe.figures.report.sensitivity import SensitivityPanel, sensitivity_panels
-from ipe.figures.report.series import Failed, read_groups
 from ipe.figures.report.tables import tables
 from ipe.figures.style import figure_bytes
 
@@ -74,7 +74,7 @@ def write_report(
     files = {**_figures(found, seed), **tables(found)}
     if claims:
         files["claims.md"] = claims_markdown(claims).encode()
-    environments = [environment_data(own, panels, seed=seed, step=step) for own, panels in found]
+    environments = [environment_data(findings, panels, seed=seed, step=step) for findings, panels in found]
     data = {
         "format": "ipe.report",
         "schema": 1,

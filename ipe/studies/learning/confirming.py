@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ipe.analysis.findings import findings_of
+from ipe.analysis.series import read_groups
 from ipe.errors import InputError
 from ipe.experiments.declared import Sweep
 from ipe.experiments.results import Results
-from ipe.figures.report.findings import findings_of
-from ipe.figures.report.series import read_groups
 from ipe.studies.learning.evidence import SEED
 
 FIRST_FRESH = 1_000_000

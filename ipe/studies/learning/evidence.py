@@ -21,8 +21,8 @@ from ipe.analysis import (
 )
 from ipe.analysis.claims import Verdict
 from ipe.analysis.columns import Frames
+from ipe.analysis.series import Series
 from ipe.base.arrays import Array
-from ipe.figures.report.series import Series
 
 SEED = 0
 """Of every bootstrap: the same runs give the same verdicts."""

@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ipe.analysis import Claim
+from ipe.analysis.findings import findings_of
+from ipe.analysis.series import Group, Series, read_groups
 from ipe.experiments.declared import Sweep
 from ipe.experiments.grids import make_sweep, read_sweep
 from ipe.experiments.results import Results
-from ipe.figures.report.findings import findings_of
-from ipe.figures.report.series import Group, Series, read_groups
 from ipe.studies.learning.evidence import SEED
 
 CURVES = "curves"

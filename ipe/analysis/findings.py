@@ -1,27 +1,27 @@
-"""What the runs of a sweep say: the ranking, who beats whom, fresh runs beside those chosen by, sensitivity."""
+"""What the runs of a sweep say: the ranking of the settings, the best ones compared, fresh runs beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from ipe.analysis import (
-    Interval,
+from ipe.analysis.bootstrap import Interval, Seed, bootstrap_interval, check_generator
+from ipe.analysis.comparison import (
     PerformanceProfile,
-    bootstrap_interval,
     difference_interval,
     performance_profile,
     probability_of_improvement,
-    select_best,
-    standard_error,
 )
-from ipe.analysis.bootstrap import Seed, check_generator
-from ipe.figures.report.series import Group, Series
+from ipe.analysis.scores import standard_error
+from ipe.analysis.selection import select_best
+from ipe.analysis.series import Group, Series
+from ipe.analysis.statistics import ToleranceInterval, runs_for_tolerance, tolerance_interval
 
+TOLERANCE = 0.8
+"""The share of all future runs that the report's tolerance intervals hold, with a confidence of 95%."""
 MOST_CONTENDERS = 6
 _WITHOUT_CASES = 4
 _THRESHOLDS = 101
@@ -32,15 +32,17 @@ class Row:
     """A setting in the ranking.
 
     Attributes:
-        series: its runs.
-        rank: by mean AUC, 1 the best; 0 for fresh runs, which are not ranked.
-        mean: of the AUC.
-        standard_error: of that mean; NaN for a single run.
-        iqm: interquartile mean of the AUC, with its bootstrap interval.
+        series: the runs of the setting.
+        rank: the rank by mean AUC, 1 for the best; 0 for fresh runs, which are not ranked.
+        mean: the mean AUC of the runs.
+        standard_error: the standard error of the mean AUC; NaN for a single run.
+        iqm: the interquartile mean of the AUC, with its bootstrap interval.
+        tolerance: where 80% of all future runs' AUC lies; None if there are too few runs to say it (22 are enough).
         worst: the least AUC of a run.
-        final: mean of the final returns.
-        final_error: its standard error.
-        probability_best: how often it has the largest mean when runs are drawn again; NaN where nothing can be said.
+        final: the mean of the final returns.
+        final_error: the standard error of the mean final return.
+        probability_best: how often the setting has the largest mean when runs are drawn again; NaN where the
+            bootstrap cannot tell.
     """
 
     series: Series
@@ -48,6 +50,7 @@ class Row:
     mean: float
     standard_error: float
     iqm: Interval
+    tolerance: ToleranceInterval | None
     worst: float
     final: float
     final_error: float
@@ -56,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two settings: the chance that a run of the first scores higher, and how much higher the mean is."""
+    """Two settings: the chance that a run of the first scores higher, and how much higher its mean is."""
 
     first: Row
     second: Row
@@ -66,17 +69,18 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All of one environment.
+    """What the runs of one environment say.
 
     Attributes:
-        group: its runs.
-        ranking: best first.
-        fresh: the rows of fresh runs, in the order of the ranking.
-        chosen: the best setting of each case, best first; of a sweep without cases, the best.
-        contenders: what is compared and shown first: the chosen, of their fresh runs where there are any.
+        group: the runs.
+        ranking: the settings, best first.
+        fresh: the settings with fresh runs, in the order of the ranking.
+        chosen: the best setting of each case, best first; of a sweep without cases, the best setting.
+        contenders: the settings that are compared and shown first: the chosen ones, by their fresh runs if there are
+            any.
         comparisons: every pair of contenders.
-        profiles: of the contenders.
-        problems: what a reader must know of this choice, in sentences.
+        profiles: the performance profiles of the contenders.
+        problems: what a reader must know about this choice, in sentences.
     """
 
     group: Group
@@ -93,14 +97,14 @@ def findings_of(group: Group, *, seed: Seed, resamples: int = 10_000) -> Finding
     """Rank, choose and compare the settings of one environment.
 
     Args:
-        group: its runs.
-        seed: of the bootstrap.
-        resamples: of runs.
+        group: the runs of the environment.
+        seed: a seed or a generator for the bootstrap.
+        resamples: how often the runs are drawn again.
     """
     rng = check_generator(seed)
     ranking = _ranking(group.series, rng, resamples)
     order = {row.series.setting.key: row.rank for row in ranking}
-    fresh = [_row(own, 0, np.nan, rng, resamples) for own in group.fresh]
+    fresh = [_row(series, 0, np.nan, rng, resamples) for series in group.fresh]
     fresh.sort(key=lambda row: order.get(row.series.setting.key, len(order) + 1))
     chosen = list({row.series.setting.case: row for row in reversed(ranking)}.values())
     chosen.sort(key=lambda row: row.rank)
@@ -120,23 +124,25 @@ def findings_of(group: Group, *, seed: Seed, resamples: int = 10_000) -> Finding
 
 
 def _ranking(series: Sequence[Series], rng: np.random.Generator, resamples: int) -> list[Row]:
-    choice = select_best({own.setting.name: own.auc for own in series}, seed=rng, resamples=resamples)
-    by_name = {own.setting.name: own for own in series}
+    by_name = {one.setting.name: one for one in series}
+    choice = select_best({name: one.auc for name, one in by_name.items()}, seed=rng, resamples=resamples)
     return [
         _row(by_name[ranked.setting], ranked.rank, ranked.probability_best, rng, resamples) for ranked in choice.ranking
     ]
 
 
-def _row(own: Series, rank: int, best: float, rng: np.random.Generator, resamples: int) -> Row:
+def _row(series: Series, rank: int, best: float, rng: np.random.Generator, resamples: int) -> Row:
+    enough = series.n >= runs_for_tolerance(coverage=TOLERANCE)
     return Row(
-        series=own,
+        series=series,
         rank=rank,
-        mean=float(own.auc.mean()),
-        standard_error=standard_error(own.auc),
-        iqm=bootstrap_interval(own.auc, "iqm", seed=rng, resamples=min(resamples, 2000)),
-        worst=float(own.auc.min()),
-        final=float(own.final.mean()),
-        final_error=standard_error(own.final),
+        mean=float(series.auc.mean()),
+        standard_error=standard_error(series.auc),
+        iqm=bootstrap_interval(series.auc, "iqm", seed=rng, resamples=min(resamples, 2000)),
+        tolerance=tolerance_interval(series.auc, coverage=TOLERANCE) if enough else None,
+        worst=float(series.auc.min()),
+        final=float(series.final.mean()),
+        final_error=standard_error(series.final),
         probability_best=best,
     )
 
@@ -149,14 +155,14 @@ def _contenders(ranking: list[Row], fresh: list[Row], chosen: list[Row]) -> tupl
     reported = [row for row in fresh if row.series.setting.key in wanted] if cases else fresh
     have = {row.series.setting.key for row in fresh}
     problems = [
-        f"{_whose(row)}, {row.series.setting.name}, has no fresh runs: it is not in the comparison"
+        f"{_title(row)}, {row.series.setting.name}, has no fresh runs: it is not in the comparison"
         for row in chosen
         if row.series.setting.key not in have
     ]
     return (reported or fresh)[:MOST_CONTENDERS], problems
 
 
-def _whose(row: Row) -> str:
+def _title(row: Row) -> str:
     return f"the best setting of {row.series.setting.case}" if row.series.setting.case else "the best setting"
 
 
@@ -169,24 +175,14 @@ def _profiles(contenders: Sequence[Row], rng: np.random.Generator) -> list[Perfo
 
 
 def _notes(group: Group) -> list[str]:
-    """What the store cannot say: settings that were not run, runs that finished nothing."""
+    """Sentences on the settings that were not run, and on the runs that finished no episode."""
     out = []
     if group.missing:
         names = ", ".join(group.missing[:5]) + (f" and {len(group.missing) - 5} more" if len(group.missing) > 5 else "")
         out.append(f"not run yet, and not in the ranking: {names}")
     out += [
-        f"{own.without} of {own.n} runs of {own.name} finished no episode: they score the worst of all runs"
-        for own in [*group.series, *group.fresh]
-        if own.without
+        f"{series.without} of {series.n} runs of {series.name} finished no episode: they score the worst of all runs"
+        for series in [*group.series, *group.fresh]
+        if series.without
     ]
     return out
-
-
-def unfinished_runs(group: Group) -> list[dict[str, Any]]:
-    """The runs that failed or diverged: setting, seed, status, frame and reason of each."""
-    return [
-        {"setting": own.name, **{name: outcome[name] for name in ("seed", "status", "frame", "reason")}}
-        for own in [*group.series, *group.fresh]
-        for outcome in own.outcomes
-        if outcome["status"] != "done"
-    ]

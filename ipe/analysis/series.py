@@ -1,7 +1,7 @@
 """From the records of a sweep to the runs of each setting: their curves, areas and final returns.
 
-Runs are the unit. A run that failed or diverged stays: its curve keeps its last mean, so its area does too. A run that
-never finished an episode has no curve; it scores the worst that any run of the comparison did.
+The unit is the run. A run that failed or diverged stays in: its curve keeps its last mean to the end, and so its area
+counts that mean. A run that never finished an episode has no curve; it scores the worst that any compared run scored.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ipe.analysis import aucs, curves, frame_grid, recorded_curves, score_failed, worst_seen
 from ipe.analysis.columns import Frames
+from ipe.analysis.curves import aucs, curves, frame_grid, recorded_curves
+from ipe.analysis.scores import score_failed, worst_seen
 from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
 from ipe.experiments.results import Results
 
 Failed: TypeAlias = Literal["keep", "worst"]
-"""What a run that failed or diverged scores: as if it had kept its last mean, or the worst that was seen."""
+"""The score of a run that failed or diverged: as if it had kept its last mean, or the worst score of all runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +31,15 @@ class Series:
 
     Attributes:
         setting: the setting.
-        fresh: whether these are new runs, by which nothing was chosen.
-        planned: how many runs it is to have: those that are there, and those that are missing.
-        outcomes: seed, status, frame and reason of each run; the order of everything below.
-        curves: shape (runs, grid), NaN where not defined.
-        epsilon: the same, of epsilon; None if none was recorded.
-        entropy: the same, of the policy's entropy.
-        auc: one number per run.
-        final: the mean return of the last episodes at the last frame, one number per run.
-        without: the runs that finished no episode, and score the worst seen.
+        fresh: whether these are new runs, which had no part in choosing the setting.
+        planned: how many runs the setting shall have: the finished ones and the missing ones.
+        outcomes: seed, status, frame and reason of each run. All arrays below have the runs in this order.
+        curves: the learning curves, shape (runs, grid), NaN where a run has no value yet.
+        epsilon: epsilon over time, shape (runs, grid); None if no run recorded it.
+        entropy: the policy's entropy over time, shape (runs, grid); None if no run recorded it.
+        auc: the area under the curve of each run.
+        final: the mean return of the last episodes at the last frame of each run.
+        without: how many runs finished no episode, and so score the worst of all runs.
     """
 
     setting: Setting
@@ -63,21 +64,21 @@ class Series:
         return len(self.outcomes)
 
     def count(self, status: str) -> int:
-        """How many runs ended so."""
+        """How many runs ended with this status."""
         return sum(outcome["status"] == status for outcome in self.outcomes)
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The settings of one environment: returns of different ones are not comparable.
+    """The settings of one environment; returns of different environments cannot be compared.
 
     Attributes:
-        environment: its id, with what tells it apart from others of that id.
-        frames: to where the settings are compared, the fewest that any of them has.
-        grid: the frames of the curves.
-        series: those with at least one run, in the order of the sweep.
-        fresh: the same, of fresh runs.
-        missing: the names of settings without a run.
+        environment: the environment's id, with the options that tell it apart from others of the same id.
+        frames: the number of frames over which the settings are compared, the fewest that any of them has.
+        grid: the frames at which the curves have values.
+        series: the settings with at least one run, in the order of the sweep.
+        fresh: the settings with fresh runs, in the order of the sweep.
+        missing: the names of the settings without a run.
     """
 
     environment: str
@@ -94,10 +95,10 @@ def read_groups(
     """The runs of every setting, by environment.
 
     Args:
-        results: of the sweep.
+        results: the results of the sweep.
         confirm: fresh runs of some of its settings.
-        grid_points: frames at which the curves are drawn.
-        failed: what a run that did not end well scores.
+        grid_points: how many frames the curves have values at.
+        failed: the score of a run that failed or diverged.
 
     Raises:
         InputError: if there are no runs, if no run finished an episode, or if the fresh runs are not of these settings
@@ -112,21 +113,31 @@ def read_groups(
     labels = _environments(results.sweep.settings)
     groups = []
     for environment in dict.fromkeys(labels):
-        own = {i: s for i, s in enumerate(results.sweep.settings) if labels[i] == environment}
-        frames = min(setting.settings.frames for setting in own.values())
+        settings = {i: setting for i, setting in enumerate(results.sweep.settings) if labels[i] == environment}
+        frames = min(setting.settings.frames for setting in settings.values())
         grid = frame_grid(frames, grid_points)
-        series = _series(results, own, grid, frames, fresh=False)
+        series = _series(results, settings, grid, frames, fresh=False)
         fresh: list[Series] = []
         if confirm is not None:
-            by_key = {setting.key: setting for setting in own.values()}
+            by_key = {setting.key: setting for setting in settings.values()}
             same = {i: by_key[s.key] for i, s in enumerate(confirm.sweep.settings) if s.key in by_key}
             fresh = _series(confirm, same, grid, frames, fresh=True)
         have = {one.setting.key for one in series}
-        missing = [setting.name for setting in own.values() if setting.key not in have]
+        missing = [setting.name for setting in settings.values() if setting.key not in have]
         if series:
             series, fresh = _scored(environment, frames, series, fresh, failed)
             groups.append(Group(environment, frames, grid, series, fresh, missing))
     return groups
+
+
+def unfinished_runs(group: Group) -> list[dict[str, Any]]:
+    """The runs that failed or diverged, each with its setting, seed, status, frame and reason."""
+    return [
+        {"setting": series.name, **{name: outcome[name] for name in ("seed", "status", "frame", "reason")}}
+        for series in [*group.series, *group.fresh]
+        for outcome in series.outcomes
+        if outcome["status"] != "done"
+    ]
 
 
 def _check_fresh(results: Results, confirm: Results) -> None:
@@ -149,21 +160,21 @@ def _check_fresh(results: Results, confirm: Results) -> None:
 
 
 def _environments(settings: Sequence[Setting]) -> list[str]:
-    """The environment of each setting by its id; where the same id is made in several ways, by how."""
-    made = [setting.settings.environment for setting in settings]
+    """The environment's id of each setting, with its options where the same id is made in several ways."""
+    environments = [setting.settings.environment for setting in settings]
     ways: dict[str, set[str]] = {}
-    for own in made:
-        ways.setdefault(own.id, set()).add(own.model_dump_json())
-    out = []
-    for own in made:
-        how = {"frame_limit": own.frame_limit, **own.options}
-        words = ", ".join(f"{name} = {value}" for name, value in how.items())
-        out.append(own.id if len(ways[own.id]) == 1 else f"{own.id} ({words})")
-    return out
+    for environment in environments:
+        ways.setdefault(environment.id, set()).add(environment.model_dump_json())
+    labels = []
+    for environment in environments:
+        options = {"frame_limit": environment.frame_limit, **environment.options}
+        words = ", ".join(f"{name} = {value}" for name, value in options.items())
+        labels.append(environment.id if len(ways[environment.id]) == 1 else f"{environment.id} ({words})")
+    return labels
 
 
 def _series(results: Results, at: Mapping[int, Setting], grid: Frames, frames: int, *, fresh: bool) -> list[Series]:
-    """The runs of some settings: by their indices in the results, what they are called in the report."""
+    """The runs of some settings, which are given by their indices in the results."""
     out = []
     for i, setting in at.items():
         outcomes = results.outcomes_of(i)
@@ -199,22 +210,19 @@ def _recorded(progress: pa.Table, name: str, grid: Frames, seeds: list[int]) -> 
 def _scored(
     environment: str, frames: int, series: list[Series], fresh: list[Series], failed: Failed
 ) -> tuple[list[Series], list[Series]]:
-    """With a score for every run, the same for all that have none of their own."""
+    """The series with a score for every run; all runs without a score of their own get the same one."""
     both = [*series, *fresh]
-    if not any(np.isfinite(own.auc).any() for own in both):
+    if not any(np.isfinite(one.auc).any() for one in both):
         raise InputError(f"no run has finished an episode within {frames} frames of {environment}: nothing to report")
-    # Of all runs, those that failed too: to fail must never score better than not to.
-    worst, last = (worst_seen(*(getattr(own, name) for own in both)) for name in ("auc", "final"))
-    if failed == "worst":
-        series, fresh = [_without_failed(own) for own in series], [_without_failed(own) for own in fresh]
+    # The worst of all runs, failed runs included: failing must never score better than not failing.
+    worst_auc, worst_final = worst_seen(*(one.auc for one in both)), worst_seen(*(one.final for one in both))
 
-    def scored(own: Series) -> Series:
-        without = int(np.isnan(own.curves[:, -1]).sum())
-        return replace(own, auc=score_failed(own.auc, worst), final=score_failed(own.final, last), without=without)
+    def scored(one: Series) -> Series:
+        without = int(np.isnan(one.curves[:, -1]).sum())
+        if failed == "worst":
+            bad = np.array([outcome["status"] != "done" for outcome in one.outcomes])
+            one = replace(one, auc=np.where(bad, np.nan, one.auc), final=np.where(bad, np.nan, one.final))
+        auc, final = score_failed(one.auc, worst_auc), score_failed(one.final, worst_final)
+        return replace(one, auc=auc, final=final, without=without)
 
-    return [scored(own) for own in series], [scored(own) for own in fresh]
-
-
-def _without_failed(own: Series) -> Series:
-    bad = np.array([outcome["status"] != "done" for outcome in own.outcomes])
-    return replace(own, auc=np.where(bad, np.nan, own.auc), final=np.where(bad, np.nan, own.final))
+    return [scored(one) for one in series], [scored(one) for one in fresh]
