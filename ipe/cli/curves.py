@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
@@ -12,12 +13,16 @@ from ipe.cli.outputs import check_out
 from ipe.cli.parsing import Flag
 from ipe.errors import InputError
 
+if TYPE_CHECKING:
+    from ipe.deep.runs import Run
+
 
 @dataclass(frozen=True)
 class Arguments:
     """Draw the learning curves of one or more runs: mean return of the last 20 episodes against frames, mean and
     standard error over seeds, single seeds as thin lines, epsilon below. Prints the area under the curve (the mean of
-    the curve over frames) and where it ends. A seed that failed or diverged keeps its last value.
+    the curve over the frames that all runs have), where each curve ends, and the settings in which the runs differ. The
+    curve of a run that was stopped ends where it stopped; a seed that failed or diverged keeps its last value.
 
     examples:
       ipe curves runs/LunarLander-v3-epsilon-ipe --out curves.png
@@ -41,51 +46,47 @@ def run(arguments: Arguments) -> None:
     check_out(arguments.out, arguments.overwrite)
     check_figure_path(arguments.out)
 
-    import numpy as np
-
-    from ipe.analysis import aucs, curves, frame_grid, mean_and_standard_error, recorded_curves, standard_error
-    from ipe.deep.records import read_episodes, read_progress
-    from ipe.deep.runs import Run, open_run
+    from ipe.analysis.differences import differences_text
+    from ipe.analysis.scores import standard_error
+    from ipe.analysis.training import training_curves
+    from ipe.deep.runs import open_run
     from ipe.figures.learning import learning_curves
     from ipe.figures.style import save_figure
 
-    found: dict[str, Run] = {}
-    for name in arguments.runs:
-        own = open_run(Path(name))
-        label = own.settings.behaviour if _different(arguments.runs) else Path(name).name
-        found[label if label not in found else name] = own
-    if not found:
-        raise InputError("RUN is missing; see `ipe curves --help`")
-    frames = min(own.settings.frames for own in found.values())
-    grid = frame_grid(frames)
-    groups, epsilon = {}, {}
+    runs = _named([open_run(Path(name)) for name in arguments.runs])
+    grid, common, found = training_curves(runs)
     width = max(len(name) for name in found)
+    for name, training in found.items():
+        if training.reached < training.run.settings.frames:
+            reached = f"its seeds are at frame {training.reached} of {training.run.settings.frames}"
+            print(f"{name}: {reached}; its curve ends there")
     print(f"{'':<{width}}  seeds   area under the curve   last 20 episodes   worst seed's area")
-    for name, own in found.items():
-        episodes = read_episodes(own.folder)
-        groups[name] = curves(episodes, grid, own.seeds)
-        areas = aucs(episodes, frames, own.seeds)
-        if np.isnan(areas).any():
-            which = own.seeds[int(np.argmax(np.isnan(areas)))]
-            raise InputError(f"{own.folder}: seed {which} has not finished an episode within {frames} frames")
-        recorded = recorded_curves(read_progress(own.folder), "epsilon", grid, own.seeds)
-        if np.isfinite(recorded).any():
-            epsilon[name] = recorded
-        end = mean_and_standard_error(groups[name])
-        error = standard_error(areas) if len(areas) > 1 else float("nan")
+    for name, training in found.items():
+        mean, error = training.end
         print(
-            f"{name:<{width}}  {len(areas):>5}   {areas.mean():>9.2f} +- {error:<8.2f}   "
-            f"{end.mean[-1]:>6.1f} +- {end.error[-1]:<6.1f}   {areas.min():>8.2f}"
+            f"{name:<{width}}  {len(training.areas):>5}   "
+            f"{training.areas.mean():>9.2f} +- {standard_error(training.areas):<8.2f}   "
+            f"{mean:>6.1f} +- {error:<6.1f}   {training.areas.min():>8.2f}"
         )
-    environments = sorted({own.settings.environment.id for own in found.values()})
-    figure = learning_curves(groups, grid, epsilon=epsilon or None, title=", ".join(environments))
+    print(f"area over the first {common} frames" + (", which all of these runs have" if len(found) > 1 else ""))
+    settings = {name: run.settings.model_dump(exclude={"behaviour"}) for name, run in runs.items()}
+    print("".join(f"{line}\n" for line in differences_text(settings)), end="")
+    environments = sorted({run.settings.environment.id for run in runs.values()})
+    figure = learning_curves(
+        {name: training.curves for name, training in found.items()},
+        grid,
+        epsilon={name: training.epsilon for name, training in found.items() if training.epsilon is not None} or None,
+        behaviours={name: run.settings.behaviour for name, run in runs.items()},
+        title=", ".join(environments),
+    )
     save_figure(figure, arguments.out)
-    print(f"wrote {arguments.out}: the first {frames} frames")
+    print(f"wrote {arguments.out}: the first {grid[-1]} frames")
 
 
-def _different(runs: tuple[str, ...]) -> bool:
-    """Whether the runs' behaviours tell them apart."""
-    from ipe.deep.runs import open_run
-
-    behaviours = [open_run(Path(name)).settings.behaviour for name in runs]
-    return len(set(behaviours)) == len(behaviours)
+def _named(runs: Sequence[Run]) -> dict[str, Run]:
+    """The runs by their behaviours if these tell them apart, otherwise by their folders' names, or by their paths."""
+    for name in (lambda run: run.settings.behaviour, lambda run: run.folder.name, lambda run: str(run.folder)):
+        named = {name(run): run for run in runs}
+        if len(named) == len(runs):
+            break
+    return named

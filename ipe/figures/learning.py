@@ -13,11 +13,9 @@ from numpy.typing import ArrayLike
 
 from ipe.analysis.curves import WINDOW, mean_and_standard_error
 from ipe.base.arrays import Array, numeric
+from ipe.base.looks import BEHAVIOURS
 from ipe.errors import InputError
-from ipe.figures.style import CYCLE, new_figure, style
-
-_DASHES = ("-", "--", "-.", ":")
-"""A second sign beside the colour: groups beyond the palette's six, and print in grey, stay apart."""
+from ipe.figures.style import line_styles, new_figure, style
 
 
 def learning_curves(
@@ -28,6 +26,7 @@ def learning_curves(
     band: str = "standard error",
     runs: bool = True,
     epsilon: Mapping[str, ArrayLike] | None = None,
+    behaviours: Mapping[str, str] | None = None,
     window: int = WINDOW,
     title: str | None = None,
 ) -> Figure:
@@ -42,6 +41,8 @@ def learning_curves(
         runs: draw single runs.
         epsilon: the epsilon of each group that has one, shape (runs, grid) (`analysis.recorded_curves`): drawn as the
             mean over runs and their range.
+        behaviours: the behaviour of each group, which decides its colour and line style. By default a group that is
+            called like a behaviour is one.
         window: episodes in the mean, for the axis.
         title: above the figure.
 
@@ -55,7 +56,8 @@ def learning_curves(
     ends = _standard_errors(data) if bands is None else _given(bands, data, frames)
     exploration = {name: _checked(f"epsilon of {name}", values, frames) for name, values in (epsilon or {}).items()}
     _refuse_unknown("epsilon", exploration, data)
-    looks = {name: _look(i) for i, name in enumerate(data)}
+    known = {name: name for name in data if name in BEHAVIOURS} if behaviours is None else behaviours
+    looks = dict(zip(data, line_styles([known.get(name) for name in data]), strict=True))
     with style():
         figure = new_figure(5.6, 5.4 if exploration else 3.9)
         ratios = [2.4, 1.0] if exploration else [1.0]
@@ -163,7 +165,3 @@ def _checked(name: str, values: ArrayLike, frames: Array) -> Array:
     if rows.ndim != 2 or rows.shape[1] != frames.size or len(rows) == 0:
         raise InputError(f"{name}: curves must have shape (runs, {frames.size}), as the grid; found {rows.shape}")
     return rows
-
-
-def _look(i: int) -> dict[str, Any]:
-    return {"color": CYCLE[i % len(CYCLE)], "linestyle": _DASHES[(i + i // len(CYCLE)) % len(_DASHES)]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ipe.base.atomic import write_atomic
+from ipe.base.looks import LOOKS, slots_for
 from ipe.errors import InputError
 
 OKABE_ITO: dict[str, str] = {
@@ -28,8 +29,8 @@ OKABE_ITO: dict[str, str] = {
 }
 """The palette of Okabe and Ito (2008), told apart with every common kind of colour blindness."""
 
-CYCLE: tuple[str, ...] = tuple(OKABE_ITO[name] for name in ("blue", "vermillion", "green", "purple", "orange", "sky"))
-"""The colours of lines, in order. Yellow is left out: it is too light on white."""
+CYCLE: tuple[str, ...] = tuple(look.colour for look in LOOKS[:6])
+"""The colours of lines that are not about behaviours, in order."""
 
 _STYLE_FILE = Path(__file__).with_name("ipe.mplstyle")
 
@@ -46,6 +47,11 @@ def style() -> Iterator[None]:
     """Matplotlib's defaults with this package's style, whatever the user has set; restored at the end."""
     with matplotlib.style.context(["default", str(_STYLE_FILE)]):
         yield
+
+
+def line_styles(behaviours: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Colour and line style for each line of a figure, as arguments of `Axes.plot`; `slots_for` says which."""
+    return [{"color": LOOKS[slot].colour, "linestyle": LOOKS[slot].line} for slot in slots_for(behaviours)]
 
 
 def new_figure(width: float, height: float) -> Figure:
