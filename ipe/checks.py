@@ -1,7 +1,7 @@
-"""What is asked of value functions, policies and weights before anything is computed with them.
+"""Checks of value functions, policies and weights, made before anything is computed with them.
 
-Each function returns a fresh float64 array, with 0 in every place that the MDP does not have (actions
-that are not allowed, terminal states), or raises an `InputError` that names the place and the amount.
+Each function returns a new float64 array that is 0 wherever the MDP has no entry (actions that are not allowed,
+terminal states), or raises an `InputError` that names the (state, action) and the amount.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipe.base.arrays import Array, numeric
+from ipe.base.arrays import Array, numeric, refuse_where
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 
@@ -20,7 +20,7 @@ Form = Literal["v", "q"]
 
 
 def check_mdp(mdp: Any) -> None:
-    """That it is one."""
+    """Refuse anything that is not a `FiniteMDP`."""
     if not isinstance(mdp, FiniteMDP):
         raise InputError(f"mdp must be a FiniteMDP, found {type(mdp).__name__}")
 
@@ -31,10 +31,7 @@ def check_v(mdp: FiniteMDP, v: Any, name: str = "v") -> Array:
     values = numeric(v, name)
     if values.shape != (mdp.n_states,):
         raise InputError(f"{name} must have shape ({mdp.n_states},), one value per state; found {values.shape}")
-    wrong = ~np.isfinite(values)
-    if wrong.any():
-        s = int(np.argmax(wrong))
-        raise InputError(f"{name}[{s}] = {values[s]:g} is not a finite number")
+    refuse_where(~np.isfinite(values), values, name, "not a finite number")
     _refuse_terminal_values(mdp, values[:, None], name)
     return values
 
@@ -46,16 +43,13 @@ def check_q(mdp: FiniteMDP, q: Any, name: str = "q") -> Array:
     shape = (mdp.n_states, mdp.n_actions)
     if values.shape != shape:
         raise InputError(f"{name} must have shape {shape}, one value per state and action; found {values.shape}")
-    wrong = ~np.isfinite(values) & mdp.allowed
-    if wrong.any():
-        s, a = np.argwhere(wrong)[0]
-        raise InputError(f"{name}[{s}, {a}] = {values[s, a]:g} is not a finite number")
+    refuse_where(~np.isfinite(values) & mdp.allowed, values, name, "not a finite number")
     _refuse_terminal_values(mdp, np.where(np.isnan(values), 0.0, values), name)
     return values if mdp.all_allowed else np.where(mdp.allowed, values, 0.0)
 
 
 def check_one_form(mdp: FiniteMDP, v: Any, q: Any) -> tuple[Form, Array]:
-    """Exactly one of a state-value and an action-value function, and which."""
+    """Exactly one of a state-value and an action-value function: which one was given, and its checked values."""
     if (v is None) == (q is None):
         raise InputError("give either v (one value per state) or q (one value per state and action), and not both")
     return ("v", check_v(mdp, v)) if q is None else ("q", check_q(mdp, q))
@@ -64,7 +58,7 @@ def check_one_form(mdp: FiniteMDP, v: Any, q: Any) -> tuple[Form, Array]:
 def check_policy(mdp: FiniteMDP, policy: Any, name: str = "policy") -> Array:
     """A policy: shape (S, A), rows that sum to one, exactly 0 where not allowed.
 
-    Terminal states have no policy; what their rows hold is not looked at.
+    Terminal states have no policy: what stands in their rows is ignored.
     """
     check_mdp(mdp)
     pi = numeric(policy, name)
@@ -72,13 +66,8 @@ def check_policy(mdp: FiniteMDP, policy: Any, name: str = "policy") -> Array:
     if pi.shape != shape:
         raise InputError(f"{name} must have shape {shape}; found {pi.shape}")
     live = ~mdp.terminal[:, None]
-    for wrong, what in (
-        (~(pi >= 0) & live, "not a probability"),
-        ((pi != 0) & ~mdp.allowed & live, "not 0, but the action is not allowed there"),
-    ):
-        if wrong.any():
-            s, a = np.argwhere(wrong)[0]
-            raise InputError(f"{name}[{s}, {a}] = {pi[s, a]:g} is {what}")
+    refuse_where(~(pi >= 0) & live, pi, name, "not a probability")
+    refuse_where((pi != 0) & ~mdp.allowed & live, pi, name, "not 0, but the action is not allowed there")
     pi = np.where(mdp.allowed, pi, 0.0)
     off = np.where(mdp.terminal, 0.0, pi.sum(axis=1) - 1.0)
     wrong = ~(np.abs(off) <= POLICY_TOLERANCE)
@@ -91,7 +80,7 @@ def check_policy(mdp: FiniteMDP, policy: Any, name: str = "policy") -> Array:
 def check_weights(mdp: FiniteMDP, weights: Any, form: Form, name: str = "weights") -> Array | None:
     """Weights of the norm, d(s) in the V form or d(s, a) in the Q form: finite, not negative, not all zero.
 
-    Not normalised here, since l-inf keeps them as they are; 0 where the MDP has no such row.
+    The weights are not normalised here, since l-inf keeps them as they are. They are 0 where the MDP has no row.
     """
     if weights is None:
         return None
@@ -100,10 +89,7 @@ def check_weights(mdp: FiniteMDP, weights: Any, form: Form, name: str = "weights
     if d.shape != shape:
         raise InputError(f"{name} must have shape {shape} for {form}; found {d.shape}")
     present = ~mdp.terminal if form == "v" else mdp.allowed
-    wrong = ~(np.isfinite(d) & (d >= 0)) & present
-    if wrong.any():
-        index = ", ".join(str(i) for i in np.argwhere(wrong)[0])
-        raise InputError(f"{name}[{index}] = {d[tuple(np.argwhere(wrong)[0])]:g} is not a finite number >= 0")
+    refuse_where(~(np.isfinite(d) & (d >= 0)) & present, d, name, "not a finite number >= 0")
     d = np.where(present, d, 0.0)
     if not (d > 0).any():
         raise InputError(f"{name} are zero for every row: at least one must be positive")

@@ -12,8 +12,7 @@ class InputError(ValueError):
 class NotSolvedError(RuntimeError):
     """A solver stopped before it reached its tolerance.
 
-    `result` is what it had by then, with its true gap: usable by who accepts that gap, never
-    passed off as solved.
+    `result` is what the solver had by then, with its true gap. A caller who accepts that gap may use it.
     """
 
     def __init__(self, message: str, result: Any = None) -> None:

@@ -5,9 +5,14 @@ A `FiniteMDP` is states :math:`s \in \{0, \dots, S-1\}`, for each the actions
 :math:`P(s'|s,a)`, expected rewards :math:`r(s,a)` and a discount :math:`\gamma \in [0, 1)`.
 A terminal state has no actions and the value 0.
 
-Whatever form the arrays come in, there is one representation inside: a sparse matrix with the row
-`s * A + a` for the pair (s, a), empty where the pair does not exist. Nothing is repaired: a row that
-does not sum to one, a negative entry, a NaN is refused by the name of its (state, action).
+In state s an agent picks an action a, earns r(s,a) and moves to a state drawn from :math:`P(\cdot|s,a)`. A policy
+:math:`\pi(a|s)` says how likely it picks each action. The value of a policy is the discounted sum of rewards that it
+earns: :math:`V^\pi = r^\pi + \gamma P^\pi V^\pi` (`ipe.planning`). This library asks the inverse question: which
+policy has given values (`ipe.inverse`)?
+
+Whatever form the arrays come in, the MDP holds one sparse matrix with the row `s * A + a` for the pair (s, a), empty
+where the pair does not exist. Nothing is repaired: a row that does not sum to one, a negative entry or a NaN is
+refused, and the error names its (state, action).
 """
 
 from __future__ import annotations
@@ -54,12 +59,11 @@ class FiniteMDP:
             expectation, simulation the rewards themselves.
         gamma: the discount, in [0, 1).
         allowed: boolean, shape (S, A): the action sets :math:`\mathcal{A}(s)`. Default: every action in
-            every state that is not terminal. Rows of actions that are not allowed are not part of the
-            model and are not looked at.
+            every state that is not terminal. What stands in rows of other actions is ignored.
         terminal: the terminal states, as a boolean mask of length S or as indices. Their rows must be
             empty, or stay in place with reward 0.
         start: the state in which episodes start, or a distribution over states, or None.
-        state_names, action_names: for printing and drawing.
+        state_names, action_names: names for tables and drawings.
         tolerance: how far the sum of a row may be from one.
 
     Example:
@@ -155,7 +159,7 @@ class FiniteMDP:
         return self.action_names[action] if self.action_names else f"a{action}"
 
     def with_gamma(self, gamma: float) -> FiniteMDP:
-        """The same MDP with another discount; it shares the arrays."""
+        """The same MDP with another discount. Both share their arrays."""
         twin = object.__new__(FiniteMDP)
         for name in self.__dataclass_fields__:
             object.__setattr__(twin, name, getattr(self, name))

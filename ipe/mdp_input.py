@@ -1,6 +1,9 @@
-"""What is asked of the arrays that an MDP is made of, and the one form they are brought into.
+r"""Checks of the arrays that make an MDP, and the one form into which every input is brought.
 
-Each function returns new arrays, or raises an `InputError` that names the place and the amount.
+Users may give :math:`P(s'|s,a)` as a dense array (S, A, S), as one sparse matrix (S A, S), or as one sparse matrix per
+action. Inside there is one form: a CSR matrix of shape (S A, S) whose row `s * A + a` belongs to the pair (s, a), with
+empty rows for pairs that are not allowed. Each function here returns new arrays, or raises an `InputError` that names
+the (state, action) and the amount.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ipe.base.arrays import Array, Mask, array_like, numeric
+from ipe.base.arrays import Array, Mask, array_like, numeric, refuse_where
 from ipe.base.numbers import finite_number
 from ipe.errors import InputError
 
@@ -55,7 +58,7 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
 
 
 def _keep_negatives(entries: sparse.coo_array) -> sparse.coo_array:
-    """A negative entry must survive the summing of duplicates: 1.5 and -0.5 are not a probability."""
+    """Keep negative entries through the summing of duplicates: 1.5 and -0.5 sum to 1 and are no probabilities."""
     negative = entries.data < 0
     if negative.any():
         places = entries.coords[0].astype(np.int64) * entries.shape[1] + entries.coords[1]
@@ -64,7 +67,7 @@ def _keep_negatives(entries: sparse.coo_array) -> sparse.coo_array:
 
 
 def _csr(matrix: Any, name: str) -> sparse.csr_array:
-    """A copy with float64 entries whose indices are inside the matrix: scipy reads past its arrays where not."""
+    """A float64 copy with checked indices: scipy reads past the ends of its arrays where an index is wrong."""
     rows = sparse.csr_array(matrix, copy=True).astype(np.float64)
     try:
         rows.check_format(full_check=True)
@@ -74,7 +77,7 @@ def _csr(matrix: Any, name: str) -> sparse.csr_array:
 
 
 def _tidy(rows: sparse.csr_array) -> sparse.csr_array:
-    """Indices sorted, no duplicates and no explicit zeros, 32-bit indices where they fit."""
+    """Sort the indices, sum duplicates, drop explicit zeros, and use 32-bit indices where they fit."""
     rows.sum_duplicates()
     rows.eliminate_zeros()
     if max(rows.nnz, *rows.shape) < np.iinfo(np.int32).max:
@@ -84,7 +87,7 @@ def _tidy(rows: sparse.csr_array) -> sparse.csr_array:
 
 
 def _interleave(matrices: Sequence[Any]) -> sparse.csr_array:
-    """One (S, S) matrix per action, as rows `s * A + a`."""
+    """Bring one (S, S) matrix per action into rows `s * A + a`."""
     n_states = matrices[0].shape[0]
     for a, matrix in enumerate(matrices):
         if matrix.shape != (n_states, n_states) or n_states == 0:
@@ -144,7 +147,7 @@ def allowed_mask(allowed: ArrayLike | None, terminal: Mask, n_actions: int) -> M
 
 
 def check_terminal_rows(rows: sparse.csr_array, terminal: Mask, n_actions: int) -> None:
-    """A terminal state's rows are empty or stay in place: anything else contradicts the word."""
+    """Refuse a terminal state with a row that leads to another state."""
     if not terminal.any():
         return
     sources = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
@@ -159,7 +162,7 @@ def check_terminal_rows(rows: sparse.csr_array, terminal: Mask, n_actions: int) 
 
 
 def keep_rows(rows: sparse.csr_array, keep: Mask) -> sparse.csr_array:
-    """The same matrix with the other rows empty."""
+    """The matrix with every row emptied that is not kept."""
     if keep.all():
         return rows
     counts = np.diff(rows.indptr)
@@ -169,7 +172,7 @@ def keep_rows(rows: sparse.csr_array, keep: Mask) -> sparse.csr_array:
 
 
 def check_probabilities(rows: sparse.csr_array, allowed: Mask, tolerance: float) -> None:
-    """That entries are probabilities, and that the rows of allowed pairs sum to one."""
+    """Refuse entries that are no probabilities, and rows of allowed pairs that do not sum to one."""
     n_actions = allowed.shape[1]
     for wrong, what in ((~np.isfinite(rows.data), "not a finite number"), (rows.data < 0, "negative")):
         if wrong.any():
@@ -208,10 +211,7 @@ def check_rewards(rewards: Any, rows: sparse.csr_array, allowed: Mask, terminal:
             f"found {_shape(dense)}"
         )
     _check_terminal_rewards(dense, terminal)
-    wrong = ~np.isfinite(dense) & allowed
-    if wrong.any():
-        s, a = np.argwhere(wrong)[0]
-        raise InputError(f"rewards[{s}, {a}] = {dense[s, a]:g} is not a finite number")
+    refuse_where(~np.isfinite(dense) & allowed, dense, "rewards", "not a finite number")
     return np.where(allowed, dense, 0.0), None
 
 
@@ -247,7 +247,7 @@ def _check_terminal_rewards(rewards: Array, terminal: Mask) -> None:
 
 
 def start_distribution(start: ArrayLike | None, terminal: Mask) -> Array | None:
-    """Where episodes start: a state or a distribution over those that are not terminal."""
+    """The start distribution, from one state or from a distribution over states that are not terminal."""
     if start is None:
         return None
     n_states = terminal.shape[0]
@@ -261,10 +261,7 @@ def start_distribution(start: ArrayLike | None, terminal: Mask) -> Array | None:
         distribution = numeric(start, "start")
         if distribution.shape != (n_states,):
             raise InputError(f"start must be a state or have shape ({n_states},); found {_shape(distribution)}")
-        wrong = ~(np.isfinite(distribution) & (distribution >= 0))
-        if wrong.any():
-            s = int(np.argmax(wrong))
-            raise InputError(f"start[{s}] = {distribution[s]:g} is not a probability")
+        refuse_where(~(np.isfinite(distribution) & (distribution >= 0)), distribution, "start", "not a probability")
         if abs(distribution.sum() - 1) > ROW_SUM_TOLERANCE:
             raise InputError(f"start sums to {distribution.sum():.12g}, not to 1")
     ended = terminal & (distribution > 0)
@@ -275,7 +272,7 @@ def start_distribution(start: ArrayLike | None, terminal: Mask) -> Array | None:
 
 
 def check_names(names: Sequence[str] | None, count: int, field: str) -> tuple[str, ...]:
-    """The names given, or none: a million default names would only cost memory."""
+    """The given names as a tuple; an empty one if none are given, since default names would only cost memory."""
     if names is None:
         return ()
     if isinstance(names, str) or not isinstance(names, Iterable):

@@ -118,7 +118,7 @@ def test_weights_of_the_sup_norm_are_not_normalised(size: float) -> None:
 
 @pytest.mark.parametrize("norm", ["l3", "L2", "", 2, None, ["l2"], np.array(["l2", "l1"])])
 def test_norm(norm: Any) -> None:
-    refused(f'norm must be "l2", "l1" or "linf", found {norm!r}', q=GOOD_Q, norm=norm)
+    refused(f"norm must be one of l2, l1, linf; found {norm!r}", q=GOOD_Q, norm=norm)
 
 
 @pytest.mark.parametrize("method", ["HiGHS", "", 3, None, ["auto"], np.array(["highs", "pdhg"])])
@@ -174,7 +174,7 @@ def test_tolerance_may_not_be_none() -> None:
 
 @pytest.mark.parametrize("on_miss", ["ignore", None, True, ["raise"]])
 def test_on_miss(on_miss: Any) -> None:
-    refused(f'on_miss must be "raise" or "flag", found {on_miss!r}', q=GOOD_Q, on_miss=on_miss)
+    refused(f"on_miss must be one of raise, flag; found {on_miss!r}", q=GOOD_Q, on_miss=on_miss)
 
 
 @pytest.mark.parametrize("mdp", [None, "switch_stay", np.eye(2), switch_stay])

@@ -170,7 +170,7 @@ def test_random_policies_are_uniform_on_the_simplex() -> None:
         (lambda m: untyped.greedy_policy(m), "give either v .* or q"),
         (
             lambda m: untyped.greedy_policy(m, v=[0, 0], ties="last"),
-            'ties must be "uniform" or "first", found \'last\'',
+            "ties must be one of uniform, first; found 'last'",
         ),
         (lambda m: untyped.greedy_policy(m, v=[0, 0], tolerance=-1.0), r"tolerance must be .* >= 0, found -1\.0"),
         (lambda m: untyped.greedy_policy(m, v=[0, 0], tolerance=np.nan), "tolerance must be .* found nan"),

@@ -190,7 +190,7 @@ def test_bicgstab_stops_at_its_target_and_at_a_breakdown() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "lu"}, 'method must be "auto", "direct" or "krylov", found \'lu\''),
+        ({"method": "lu"}, "method must be one of auto, direct, krylov; found 'lu'"),
         ({"tol": 0.0}, r"tol must be a finite number > 0, found 0\.0"),
         ({"tol": np.inf}, "tol must be a finite number > 0, found inf"),
         ({"tol": "small"}, "tol must be a finite number > 0, found 'small'"),

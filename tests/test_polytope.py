@@ -469,7 +469,7 @@ class TestShapes:
         (lambda p: p.boundary_distance([0.0, 1.0], norm="max"), "norm must be one of l2, l1, linf; found 'max'"),
         (
             lambda p: value_map(p.mdp, [[0.0, 1.0]], policy=cast(Any, "random")),
-            "policy must be 'ipe' or 'greedy'; found 'random'",
+            "policy must be one of ipe, greedy; found 'random'",
         ),
         (lambda p: value_map(p.mdp, [[0.0, np.inf]]), r"points\[0, 1\] = inf is not a finite number"),
         (lambda p: value_map(garnet(3, 2, 2), [[0.0, 1.0]]), "this one has 3"),

@@ -5,9 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+from ipe.errors import InputError
 
 LONGEST = 60
+
+Word = TypeVar("Word", bound=str)
 
 
 def did_you_mean(name: str, names: Iterable[str], *, prefix: str = "", cutoff: float = 0.6) -> str:
@@ -31,6 +35,26 @@ def did_you_mean(name: str, names: Iterable[str], *, prefix: str = "", cutoff: f
     lowered = {known.lower(): known for known in names}
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=cutoff)
     return f" (did you mean {prefix}{lowered[close[0]]}?)" if close else ""
+
+
+def one_of(value: Word, known: Iterable[str], name: str) -> Word:
+    """`value` if it is one of the known words, or an `InputError` that lists them.
+
+    Args:
+        value: what the caller was given.
+        known: the words allowed.
+        name: the argument's name in the error message.
+
+    Example:
+        >>> one_of("l3", ("l2", "l1", "linf"), "norm")
+        Traceback (most recent call last):
+        ...
+        ipe.errors.InputError: norm must be one of l2, l1, linf; found 'l3'
+    """
+    words = list(known)
+    if not isinstance(value, str) or value not in words:
+        raise InputError(f"{name} must be one of {', '.join(words)}; found {value!r}")
+    return value
 
 
 def short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""One way to write a function for NumPy, JAX and torch, and the checks that do not get in its way.
+"""One way to write a function for NumPy, JAX and torch, with checks that leave traced arrays alone.
 
 JAX arrays and those of NumPy 2 name their namespace (the array API standard); torch's do not, but the
 functions used here have the same names and arguments there, so no compatibility package is needed.
@@ -28,9 +28,9 @@ def namespace(*arrays: AnyArray) -> Any:
 
 
 def floating(array: AnyArray, name: str, *others: AnyArray) -> AnyArray:
-    """`array` with a floating dtype: its own, or the default, for integers and booleans, of the library in use.
+    """`array` with a floating dtype; integers and booleans get the default floating dtype of their library.
 
-    `others` are the arrays that it goes with: where they are JAX's or torch's, so becomes a NumPy one.
+    A NumPy array becomes one of JAX or torch if one of the `others`, with which it is combined, is.
     """
     xp = namespace(array, *others)
     if namespace(array) is not xp:
@@ -104,8 +104,8 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...], name: str) -> None:
 def sum_actions(array: AnyArray) -> AnyArray:
     """The sum over the last axis, by halves when it is long.
 
-    The libraries' own sums add thousands of numbers one after the other; of equal ones, as the other
-    actions of a nearly deterministic policy have, they get a few 1e-7 wrong in float32.
+    The sums of the array libraries add thousands of numbers one after the other. In float32 that makes an error of a
+    few 1e-7 for the equal small probabilities of a nearly deterministic policy.
     """
     xp = namespace(array)
     while array.shape[-1] > 16:
@@ -123,7 +123,7 @@ def count(allowed: AnyArray, reference: AnyArray) -> AnyArray:
 
 
 def concrete(value: AnyArray) -> np.ndarray[Any, Any] | None:
-    """`value` as a NumPy array if it is NumPy's or Python's, so never traced; else None."""
+    """`value` as a NumPy array if it is one of NumPy or a Python number, which are never traced; else None."""
     return np.asarray(value) if namespace(value) is np else None
 
 
@@ -136,7 +136,7 @@ def check_range(
     strict: bool = False,
     where: AnyArray | None = None,
 ) -> None:
-    """Refuse numbers outside [low, high] (`strict`: low itself too) and NaN, where they can be looked at."""
+    """Refuse NaN and numbers outside [low, high], or (low, high] if `strict`. Traced arrays are not checked."""
     array = concrete(value)
     if array is None:
         return
@@ -152,7 +152,7 @@ def check_range(
 
 
 def check_distribution(probabilities: AnyArray, allowed: AnyArray, name: str) -> None:
-    """Refuse rows that are no distribution over the allowed actions, where they can be looked at."""
+    """Refuse rows that are no distribution over the allowed actions. Traced arrays are not checked."""
     pi = concrete(probabilities)
     if pi is None or (permitted := concrete(allowed)) is None:
         return

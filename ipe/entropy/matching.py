@@ -41,9 +41,9 @@ def epsilon_from_entropy(entropy: AnyArray, n: AnyArray, deficit: AnyArray | Non
     :math:`\sqrt{D(y)} = \sqrt D`, :math:`y = 1 - \epsilon`, :math:`D = \ln n - H`; both from a start so
     close that five iterations suffice in float32, seven in float64.
 
-    Near :math:`\epsilon = 1` the answer goes with :math:`\sqrt D`. Without `deficit`, D is the difference
-    :math:`\ln n - H`, and of epsilon only half the digits are left there (3e-4 in float32).
-    `epsilon_from_probabilities` and `epsilon_from_logits` keep them all.
+    Near :math:`\epsilon = 1` the answer depends on :math:`\sqrt D`. Without `deficit`, D is computed as the difference
+    :math:`\ln n - H`, which leaves only half of the digits of epsilon there (an error of 3e-4 in float32).
+    `epsilon_from_probabilities` and `epsilon_from_logits` keep all digits.
 
     Args:
         entropy: H in nats, any shape; clipped to [0, ln n].
@@ -179,7 +179,10 @@ def _or_of_two(solved: AnyArray, probabilities: AnyArray, permitted: AnyArray) -
 
 
 def _match(h: AnyArray, d: AnyArray, n: AnyArray) -> AnyArray:
-    """Both solvers, each fed a harmless input where the other one answers; NumPy runs those that answer anywhere."""
+    """Run both solvers, each on a harmless input where the other one gives the answer.
+
+    With NumPy a solver that is needed nowhere is not run.
+    """
     xp = namespace(h)
     info = xp.finfo(h.dtype)
     iterations = 7 if info.eps < 1e-10 else 5

@@ -28,7 +28,7 @@ def softmax(logits: AnyArray, allowed: AnyArray | None = None) -> AnyArray:
 def log_softmax(logits: AnyArray, allowed: AnyArray | None = None) -> AnyArray:
     r"""The logarithms :math:`\ln \pi_a = \theta_a - \ln \sum_{b \in \mathcal{A}} e^{\theta_b}` of `softmax`.
 
-    That of a probability near one is accurate relative to itself: it is the log1p of what the others have.
+    The logarithm of a probability near one keeps its relative accuracy: it is the log1p of the sum of the others.
 
     Args:
         logits: :math:`\theta`, shape (..., A).
@@ -83,8 +83,8 @@ def normalised(powers: AnyArray) -> AnyArray:
 def log_normaliser(z: AnyArray, powers: AnyArray) -> AnyArray:
     r""":math:`\ln \sum e^z` for :math:`z` from `shifted`.
 
-    The largest powers are 1 each. Summed apart from the rest, they leave log1p to keep what the
-    others have, however little.
+    The largest powers are 1 each. They are summed apart from the rest, so that log1p keeps the small
+    contribution of the others.
     """
     xp = namespace(z)
     top = xp.where(z == 0, powers, 0.0)

@@ -1,4 +1,4 @@
-r"""Whether values are those of a policy, and if not, how far they are from it.
+r"""Whether values are the values of a policy, and if not, how far they are from the values of every policy.
 
 V is the value of some policy iff :math:`\min_a q_V(s,a) \le V(s) \le \max_a q_V(s,a)` in every state; Q is iff
 :math:`\gamma P v = Q - r` has a solution with :math:`\min_a Q(s,a) \le v(s) \le \max_a Q(s,a)`. Either way: iff
@@ -24,16 +24,17 @@ from ipe.planning.operators import action_bounds, backup
 
 @dataclass(frozen=True, eq=False)
 class Achievability:
-    r"""Whether values are those of a policy, with the proof.
+    r"""Whether values are the values of a policy, with the proof.
 
     Attributes:
-        achievable: True: they are those of `policy`, to the tolerance. False: of no policy. None: not decided.
+        achievable: True if the values are those of `policy`, to the tolerance; False if they are those of no policy;
+            None if that is not decided.
         residual: the sup-norm residual of `policy`: at least :math:`\rho`.
-        residual_lower_bound: no policy has a smaller one: at most :math:`\rho`. The two are equal where v was given.
+        residual_lower_bound: no policy has a smaller residual: at most :math:`\rho`. Both are equal where v was given.
         policy: the evaluation policy, shape (S, A).
         greedy: the states with :math:`V(s) > \max_a q_V(s,a)`: more is promised than any action gives, and the policy
             is greedy there. Empty where q was given.
-        anti_greedy: the states with :math:`V(s) < \min_a q_V(s,a)`, where it takes the worst action.
+        anti_greedy: the states with :math:`V(s) < \min_a q_V(s,a)`, where the policy takes the worst action.
     """
 
     achievable: bool | None

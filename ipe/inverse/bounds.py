@@ -5,19 +5,20 @@ contracts by :math:`\gamma`:
 
 .. math:: \|Q^\beta - Q\| \le \frac{\|T^\beta Q - Q\|}{1 - \gamma} .
 
-The norm is the sup norm. norm="l2" is the Euclidean norm, in which :math:`T^\beta` is no contraction: what is returned
-then need not hold, and that is what it is there to show.
+The norm is the sup norm. With norm="l2" the functions take the Euclidean norm, in which :math:`T^\beta` is no
+contraction: the inequality that they return may then be false, which is what that option is there to show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from ipe.base.arrays import Array
+from ipe.base.arrays import Array, sup
+from ipe.base.words import one_of
 from ipe.checks import Form, check_one_form, check_policy, check_q, check_v
 from ipe.errors import InputError
 from ipe.inverse.extremes import exact_values
@@ -35,11 +36,11 @@ class Bound:
     """The two sides of an inequality `left <= right`.
 
     Attributes:
-        name: of the inequality.
+        name: the name of the inequality.
         left: the left side.
         right: the right side.
         sharper: a smaller right side that holds as well, or None.
-        slack: what rounding and the solvers' tolerances may add to the left side.
+        slack: how much rounding and the tolerances of the solvers may add to the left side.
     """
 
     name: str
@@ -184,12 +185,5 @@ def rounding(mdp: FiniteMDP, *values: Array) -> float:
     return ROUNDING * max(1.0, *(sup(x) for x in values)) / (1.0 - mdp.gamma)
 
 
-def sup(x: Array) -> float:
-    """The sup norm."""
-    return float(np.abs(x).max())
-
-
 def _norm(norm: BoundNorm) -> Callable[[Array], float]:
-    if norm not in ("linf", "l2"):
-        raise InputError(f'norm must be "linf" or "l2", found {norm!r}')
-    return sup if norm == "linf" else lambda x: float(np.linalg.norm(x))
+    return sup if one_of(norm, get_args(BoundNorm), "norm") == "linf" else lambda x: float(np.linalg.norm(x))

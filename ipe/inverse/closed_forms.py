@@ -1,4 +1,5 @@
-r"""Where the box problem falls apart state by state: the V form, and deterministic transitions.
+r"""Two cases in which the box problem falls apart into one small problem per state: the V form, and deterministic
+transitions.
 
 V form: :math:`v = \mathrm{clip}(V, \min_a q_V, \max_a q_V)` is optimal for every weighted l1, l2 and l-inf norm
 at once.

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ipe.base.arrays import Array
 from ipe.base.numbers import check_positive, whole_number
+from ipe.base.words import one_of
 from ipe.checks import check_v
 from ipe.errors import InputError
 from ipe.inverse.extremes import exact_values, greatest_values
@@ -52,8 +53,7 @@ def losses(mdp: FiniteMDP, k: int, *, v: Any, policy: Literal["ipe", "greedy"] =
         array([7.   , 9.248, 7.279, 7.   , 7.   , 2.493])
     """
     k, iterate = whole_number(k, "k", 0), check_v(mdp, v)
-    if policy not in ("ipe", "greedy"):
-        raise InputError(f'policy must be "ipe" or "greedy", found {policy!r}')
+    one_of(policy, ("ipe", "greedy"), "policy")
     best = greatest_values(mdp).v
     lost = np.empty(k + 1)
     for i in range(k + 1):

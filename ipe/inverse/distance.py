@@ -1,9 +1,9 @@
 r"""The exact distance from given values to the nearest values of a policy, in the sup norm, for small MDPs.
 
-An upper bound comes from a policy: the evaluation policy first, then a few linear programs, each in the polyhedron
-that the last one ended in, then what branch and bound finds. It is always the distance to the values of
-that policy, evaluated. A lower bound comes from the residual, from the emptiness of a box of value functions, and
-from branch and bound. When the two meet, the distance is known.
+An upper bound is the distance to the true values of some policy: first the evaluation policy, then the policies found
+by a few linear programs, each in the polyhedron in which the last one ended, then those found by branch and bound. A
+lower bound comes from the residual, from the emptiness of a box of value functions, and from branch and bound. When
+the two bounds meet, the distance is known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ATOL = 1e-9
 MAX_PASSES = 3
 MAX_DESCENTS = 50
 PROGRESS = 1e-9
-"""What a step has to gain, and the relative gap within which nothing more is tried."""
+"""The least relative gain for which descent goes on, and the relative gap at which the search ends."""
 BISECTIONS = 20
 ROUNDING = 1e-13
 
@@ -49,7 +49,7 @@ class ExactDistance:
         lower_bound: no policy's values are nearer than this, up to HiGHS's tolerance of 1e-6 of the distance.
         values: the nearest achievable values, those of `policy`: v of shape (S,) or q of shape (S, A).
         policy: :math:`\pi(a|s)`, shape (S, A).
-        nodes: of the branch and bound tree; 0 if it was not needed.
+        nodes: how many nodes the branch and bound tree had; 0 if no tree was needed.
     """
 
     form: Form
@@ -82,13 +82,13 @@ def distance_to_achievable(
         rtol: the relative gap to reach, at least 1e-5. (`distance` itself is as a rule far more exact.) A
             distance below 1e-9 of the largest value, or of 1, counts as 0, and so does one below twice the error to
             which float64 knows the values of the policy (which matters for gamma next to 1).
-        time_limit: in seconds.
+        time_limit: how many seconds the search may take.
 
     Returns:
         The distance with a lower bound, the nearest achievable values and a policy that has them.
 
     Raises:
-        NotSolvedError: time ran out; `result` holds the bounds found.
+        NotSolvedError: time ran out; the error's `result` holds the bounds found.
 
     Example:
         >>> from ipe.zoo import switch_stay
@@ -117,14 +117,14 @@ def distance_to_achievable(
 
 
 class _Known(NamedTuple):
-    """A policy with its state values and how far what it achieves is from what was given."""
+    """A policy with its state values and their distance from the given values."""
 
     policy: Array
     v: Array
     distance: float
-    """With `error`."""
+    """The distance from the given values to the policy's values, plus `error`."""
     error: float
-    """To which its values are known."""
+    """How far the computed values of the policy may be from its true values."""
 
 
 def _search(mdp: FiniteMDP, form: Form, given: Array, rtol: float, deadline: float) -> tuple[ExactDistance, bool]:
@@ -164,7 +164,10 @@ def _evaluate(mdp: FiniteMDP, form: Form, given: Array, policy: Array) -> _Known
 
 
 def _descend(mdp: FiniteMDP, form: Form, given: Array, known: _Known, u: Array) -> _Known:
-    """From u, which need not quite be achievable, as near as linear programs lead, if nearer than what is known."""
+    """Descend from u by linear programs; return the nearest policy found, or `known` if none is nearer.
+
+    u itself need not be quite achievable.
+    """
     for _ in range(MAX_DESCENTS):
         maps = frame(mdp, form, given, known.v, known.distance)
         u = maps.centre + maps.unit * descend(maps, (u - maps.centre) / maps.unit)
@@ -177,7 +180,7 @@ def _descend(mdp: FiniteMDP, form: Form, given: Array, known: _Known, u: Array) 
 
 
 def _emptiness(mdp: FiniteMDP, form: Form, given: Array, box: tuple[Array, Array], lower: float, upper: float) -> float:
-    """The largest distance found, between the two, within which the bounds on U contradict each other."""
+    """A lower bound: the largest distance found, from `lower` to `upper`, at which the bounds on U contradict."""
     rounding = ROUNDING * max(1.0, float(np.abs(given).max())) / (1.0 - mdp.gamma)
     for _ in range(BISECTIONS):
         reach = 0.5 * (lower + upper)

@@ -1,8 +1,8 @@
 r"""Value functions U near given values, seen from one that is achievable.
 
-With a c that is achievable and its distance h from what was given, :math:`x = (U - c) / h` measures everything in units
-of the distance that is to be lowered. So solvers' absolute tolerances become relative ones, and bounds are
-small numbers.
+Let c be achievable values and h their distance from the given values. In the variable :math:`x = (U - c) / h` every
+length is measured in units of the distance that is to be lowered. So the absolute tolerances of the solvers become
+relative tolerances, and bounds are small numbers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ipe.mdp import FiniteMDP
 from ipe.planning.operators import action_bounds, backup
 
 SLACK = 1e-3
-"""By how much bounds are widened, in units of h: rounding must not cut anything off, and HiGHS's presolve not
-meet coefficients of the size of its tolerances."""
+"""How much bounds are widened, in units of h. Rounding must not cut off a solution, and HiGHS's presolve must not meet
+coefficients of the size of its tolerances."""
 MAX_SWEEPS = 100
 MOVED = 1e-6
-"""What the bounds of a box have to move by, relative to its reach, for another sweep."""
+"""The least movement of a box's bounds, relative to its reach, for which another sweep is made."""
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -73,8 +73,8 @@ def frame(mdp: FiniteMDP, form: Form, given: Array, centre: Array, unit: float) 
     else:
         fit, offset = mdp.gamma * mdp.transitions[np.flatnonzero(mdp.allowed)], (q - given)[mdp.allowed]
         seen = seen & (np.bincount(mdp.transitions.indices, minlength=n_states) > 0)
-    own = np.arange(n_rows) // mdp.n_actions
-    identity = sparse.csr_array((np.ones(n_rows), own, np.arange(n_rows + 1)), shape=(n_rows, n_states))
+    state_of_row = np.arange(n_rows) // mdp.n_actions
+    identity = sparse.csr_array((np.ones(n_rows), state_of_row, np.arange(n_rows + 1)), shape=(n_rows, n_states))
     gain = sparse.csr_array(mdp.gamma * mdp.transitions - identity)
     gain_offset = (q - centre[:, None]).ravel() / unit
     return Frame(mdp, form, given, centre, unit, seen, sparse.csr_array(fit), offset / unit, gain, gain_offset)
@@ -83,7 +83,7 @@ def frame(mdp: FiniteMDP, form: Form, given: Array, centre: Array, unit: float) 
 def descend(maps: Frame, x: Array) -> Array:
     """The nearest U among those for which the best and the worst actions at x still lie on either side of U.
 
-    A linear program, in which x is feasible if it is achievable. If it is not solved, x itself.
+    This is a linear program in which an achievable x is feasible. If the program is not solved, x itself is returned.
     """
     mdp, n = maps.mdp, len(x)
     gains = (maps.gain_offset + maps.gain @ x).reshape(mdp.allowed.shape)
@@ -111,8 +111,8 @@ def box_around(
 ) -> tuple[Array, Array, Array, Array]:
     r"""Bounds on every achievable U within `reach` of the given values, and on its :math:`q_U`.
 
-    Sweeps of :math:`\min_a q_U \le U \le \max_a q_U` from `box`, each with what the given values allow. If a lower
-    bound ends above its upper bound, there is no such U.
+    Each sweep applies :math:`\min_a q_U \le U \le \max_a q_U` and the given values to the bounds, starting from `box`.
+    If a lower bound ends above its upper bound, there is no such U.
     """
     low, high = box
     if form == "v":
@@ -131,7 +131,7 @@ def box_around(
 
 
 def ranges(maps: Frame, box: tuple[Array, Array]) -> Ranges:
-    """What x and the gains can be, by interval arithmetic; `box` bounds every achievable U of the MDP."""
+    """Bounds on x and on the gains, by interval arithmetic; `box` bounds every achievable U of the MDP."""
     reach = maps.unit * (1.0 + SLACK)
     low, high, q_low, q_high = box_around(maps.mdp, maps.form, maps.given, box, reach)
     if maps.form == "q":
@@ -152,7 +152,8 @@ def ranges(maps: Frame, box: tuple[Array, Array]) -> Ranges:
 def _fitting_box(maps: Frame, low: Array, high: Array) -> tuple[Array, Array]:
     r"""The least and the greatest U(s) with :math:`|Q - q_U| \le h`, by two linear programs per state.
 
-    In the V form that is a box already. In the Q form no sweep finds it, and it can be smaller by orders of magnitude.
+    In the V form the given values are such a box already. In the Q form no sweep finds this box, which can be smaller
+    by orders of magnitude.
     """
     rows = sparse.vstack([maps.fit, -maps.fit], format="csr")
     right = 1.0 + SLACK + np.concatenate([-maps.offset, maps.offset])

@@ -13,8 +13,8 @@ U is the value function of some policy iff in every state that is not terminal t
 with binary z, w and bounds :math:`\underline D \le q_U - U \le \overline D` over a box for U. (In a state with more
 than one action a and b can be chosen different: any other action c has :math:`q_U(s,c)` above U(s) or below.)
 
-It is written in the units of a `Frame`. A state for which the box settles that there is an a, or a b, gets no binaries
-for it.
+The program is written in the units of a `Frame`. Where the box already proves that a state has such an a (or b), the
+program has no binaries z (or w) for that state.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ SOLVER_ERROR = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What branch and bound found: x (None if nothing), and a lower bound on the distance in units of h."""
+class TreeSearch:
+    """What branch and bound found: x, or None, and a lower bound on the distance in units of h."""
 
     x: Array | None
     lower_bound: float
     nodes: int
 
 
-def branch_and_bound(maps: Frame, box: tuple[Array, Array], floor: float, time_limit: float) -> Outcome:
+def branch_and_bound(maps: Frame, box: tuple[Array, Array], floor: float, time_limit: float) -> TreeSearch:
     """The nearest achievable U, among those at most as far as the centre.
 
     Args:
         maps: the frame around an achievable centre.
         box: bounds on every achievable U of the MDP.
         floor: a lower bound on the distance, in units of h.
-        time_limit: in seconds.
+        time_limit: how many seconds branch and bound may take.
     """
     deadline = monotonic() + time_limit
     within = ranges(maps, box)
@@ -73,7 +73,7 @@ def branch_and_bound(maps: Frame, box: tuple[Array, Array], floor: float, time_l
         "bounds": (np.where(flipped, 1.0 - high, low), np.where(flipped, 1.0 - low, high)),
         "constraints": LinearConstraint(matrix @ sparse.diags_array(sign), lower - shift, upper - shift),
     }
-    for presolve in (True, False):  # now and then HiGHS rejects the point that its own presolve led to
+    for presolve in (True, False):  # now and then HiGHS rejects the point to which its presolve led
         limit = max(deadline - monotonic(), 0.0)
         options = {"time_limit": limit, "mip_rel_gap": 0.1 * TOLERANCE, "presolve": presolve}
         result = milp(**program, options=options)
@@ -83,7 +83,7 @@ def branch_and_bound(maps: Frame, box: tuple[Array, Array], floor: float, time_l
     if bound is None:  # nothing found; or no binaries, and it was a linear program
         bound = result.fun if result.status == 0 else -np.inf
     x = None if result.x is None else np.asarray(result.x[:n])
-    return Outcome(x, max(floor, 1.0 + float(bound) - TOLERANCE), int(result.mip_node_count or 0))
+    return TreeSearch(x, max(floor, 1.0 + float(bound) - TOLERANCE), int(result.mip_node_count or 0))
 
 
 def _first(maps: Frame, pairs: Indices, sign: float) -> Mask:
@@ -97,7 +97,7 @@ def _first(maps: Frame, pairs: Indices, sign: float) -> Mask:
 
 
 def _candidates(allowed: Mask, low: Array, high: Array) -> Indices:
-    """The pairs whose gain may be what a state needs, not negative; none of a state where one always is."""
+    """The pairs whose gain may be positive or 0, in the states where no pair's gain is certain to be."""
     always, possible = allowed & (low.reshape(allowed.shape) >= 0), allowed & (high.reshape(allowed.shape) >= 0)
     return np.flatnonzero(possible & ~always.any(axis=1, keepdims=True))
 
@@ -129,7 +129,7 @@ def _constraints(maps: Frame, up: Indices, down: Indices, within: Ranges) -> tup
 
 
 def _per_state(mdp: FiniteMDP, pairs: Indices) -> sparse.csr_array:
-    """A row per state that has some of the pairs, with a one at each of its own."""
+    """A row per state that has some of the pairs, with a one at each of that state's pairs."""
     states, rows = np.unique(pairs // mdp.n_actions, return_inverse=True)
     return sparse.csr_array((np.ones(len(pairs)), (rows, np.arange(len(pairs)))), shape=(len(states), len(pairs)))
 

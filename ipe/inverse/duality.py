@@ -1,4 +1,4 @@
-r"""Lower bounds for l1 and l-inf: what no policy can get below, from any vector of multipliers.
+r"""Lower bounds for l1 and l-inf: a residual below which no policy gets, from any vector of multipliers.
 
 For every y, :math:`\min_{lo \le v \le hi} y^\top (A v - b) = -y^\top b + \sum_s \min\{c_s\, lo_s, c_s\, hi_s\}` with
 :math:`c = A^\top y`. It is a lower bound of :math:`\|A v - b\|_d` as long as y lies in the unit ball of the dual norm:
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipe.base.arrays import Array
+from ipe.base.arrays import Array, dot
 from ipe.inverse.problem import BoxProblem
-from ipe.inverse.rows import dot
 
 
 def dual_value(problem: BoxProblem, y: Array, c: Array) -> float:

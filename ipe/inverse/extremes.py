@@ -1,6 +1,6 @@
-"""Values of policies to an error relative to their size: of one policy, the greatest, the least.
+"""Values to an error relative to the rewards: the values of one policy, the greatest and the least values.
 
-An absolute tolerance would be out of reach of float64 where rewards are large, and coarse where they are small.
+An absolute tolerance would be too fine for float64 where rewards are large, and coarse where they are small.
 """
 
 from __future__ import annotations

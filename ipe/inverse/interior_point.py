@@ -12,45 +12,23 @@ square of the number of states).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from ipe.base.arrays import Array
+from ipe.base.arrays import Array, dot
 from ipe.inverse.duality import lower_bound
+from ipe.inverse.predictor_corrector import Arrays, Change, mehrotra_step, moved
 from ipe.inverse.problem import BoxProblem, BoxSolution
-from ipe.inverse.rows import dot
+from ipe.planning.krylov import conjugate_gradients
 
 ALWAYS_DIRECT = 1500
 """States up to which the factor costs so little that conjugate gradients are not tried."""
 MAX_CG_STEPS = 300
 CG_TOLERANCE = 1e-13
-"""Of the squared residual. What is left of it spoils the dual equations, and with them the bound."""
-
-
-@dataclass(eq=False)
-class _Pair:
-    """Slacks of the upper and lower residual rows and of the box, each with its multiplier."""
-
-    slack_up: Array
-    slack_down: Array
-    from_lo: Array
-    from_hi: Array
-    z_up: Array
-    z_down: Array
-    z_lo: Array
-    z_hi: Array
-
-    def slacks(self) -> tuple[Array, ...]:
-        return self.slack_up, self.slack_down, self.from_lo, self.from_hi
-
-    def multipliers(self) -> tuple[Array, ...]:
-        return self.z_up, self.z_down, self.z_lo, self.z_hi
-
-    def complementarity(self) -> float:
-        return float(sum(dot(x, z) for x, z in zip(self.slacks(), self.multipliers(), strict=True)))
+"""The factor by which the squared residual of the Newton system must fall. An inexact step spoils the dual equations,
+and with them the lower bound."""
 
 
 def solve_interior_point(
@@ -90,7 +68,7 @@ def solve_interior_point(
         if norm < best_norm:
             best_v, best_norm = v, norm
         y = np.zeros_like(problem.b)
-        y[rows] = problem.d[rows] * (state.pair.z_up - state.pair.z_down)
+        y[rows] = problem.d[rows] * (state.multipliers[0] - state.multipliers[1])
         best_bound = max(best_bound, lower_bound(problem, y))
         if best_norm - best_bound <= max(rtol * best_norm, atol) or state.stalled:
             break
@@ -100,7 +78,7 @@ def solve_interior_point(
 
 
 class _State:
-    """The iterate: x, t and the pair of slacks and multipliers, with one Newton step as a method."""
+    """The iterate x and t, the slacks of the residual's upper and lower rows and of the box, and their multipliers."""
 
     def __init__(self, A: sparse.csr_array, c: Array, lo: Array, hi: Array) -> None:
         self.A, self.c, self.lo, self.hi = A, c, lo, hi
@@ -108,91 +86,54 @@ class _State:
         self.x = np.clip(np.zeros_like(lo), lo + 0.01 * width, hi - 0.01 * width)
         residual = A @ self.x + c
         self.t = 1.1 * float(np.abs(residual).max())
-        up, down = self.t - residual, self.t + residual
+        self.slacks = up, down, from_lo, from_hi = self._slacks()
         total = float((1.0 / up).sum() + (1.0 / down).sum())
-        z_up, z_down = 1.0 / (up * total), 1.0 / (down * total)
         barrier = 1.0 / total
-        from_lo, from_hi = self.x - lo, hi - self.x
-        self.pair = _Pair(up, down, from_lo, from_hi, z_up, z_down, barrier / from_lo, barrier / from_hi)
-        self._restore_dual_feasibility()
+        self._set_multipliers(1.0 / (up * total), 1.0 / (down * total), barrier / from_lo, barrier / from_hi)
         self.direct = len(lo) <= ALWAYS_DIRECT
         self.stalled = False
 
     def step(self) -> None:
-        """Mehrotra's predictor and corrector, and a step to 99.5% of the way to the boundary."""
-        p = self.pair
-        count = 2 * len(p.slack_up) + 2 * len(p.from_lo)
-        barrier = p.complementarity() / count
-        direction = self._newton()
-        targets = tuple(-x * z for x, z in zip(p.slacks(), p.multipliers(), strict=True))
-        _, _, change = direction(targets)
-        primal, dual = longest_step(p.slacks(), change.slacks()), longest_step(p.multipliers(), change.multipliers())
-        ahead = sum(
-            dot(x + primal * dx, z + dual * dz)
-            for x, dx, z, dz in zip(p.slacks(), change.slacks(), p.multipliers(), change.multipliers(), strict=True)
-        )
-        centre = barrier * (ahead / count / barrier) ** 3
-        targets = tuple(
-            centre + target - dx * dz
-            for target, dx, dz in zip(targets, change.slacks(), change.multipliers(), strict=True)
-        )
-        dx, dt, change = direction(targets)
-        primal = min(1.0, 0.995 * longest_step(p.slacks(), change.slacks()))
-        dual = min(1.0, 0.995 * longest_step(p.multipliers(), change.multipliers()))
-        self.stalled = max(primal, dual) < 1e-8
-        self.x = self.x + primal * dx
-        self.t += primal * dt
-        residual = self.A @ self.x + self.c
-        self.pair = _Pair(
-            self.t - residual,
-            self.t + residual,
-            self.x - self.lo,
-            self.hi - self.x,
-            *(z + dual * dz for z, dz in zip(p.multipliers(), change.multipliers(), strict=True)),
-        )
-        self.stalled |= min(float(x.min()) for x in self.pair.slacks()) <= 0
-        self._restore_dual_feasibility()
-        if self.pair.complementarity() > 0.7 * barrier * count:
+        """One step of Mehrotra's method."""
+        step = mehrotra_step(self.slacks, self.multipliers, self._newton())
+        dx, dt = step.change.unknowns
+        self.stalled = max(step.primal, step.dual) < 1e-8
+        self.x = self.x + step.primal * dx
+        self.t += step.primal * dt
+        self.slacks = self._slacks()
+        self._set_multipliers(*moved(self.multipliers, step.change.multipliers, step.dual))
+        self.stalled |= min(float(x.min()) for x in self.slacks) <= 0
+        products = sum(dot(x, z) for x, z in zip(self.slacks, self.multipliers, strict=True))
+        if products > 0.7 * step.barrier * sum(len(x) for x in self.slacks):
             self.direct = True  # a poor step: most likely the inexact solves
 
-    def _restore_dual_feasibility(self) -> None:
-        """What an inexact Newton step leaves of the dual equations goes into the box's multipliers."""
-        p = self.pair
-        total = p.z_up.sum() + p.z_down.sum()
-        p.z_up, p.z_down = p.z_up / total, p.z_down / total
-        missing = self.A.T @ (p.z_up - p.z_down) - (p.z_lo - p.z_hi)
-        p.z_lo = p.z_lo + np.maximum(missing, 0.0)
-        p.z_hi = p.z_hi + np.maximum(-missing, 0.0)
+    def _slacks(self) -> Arrays:
+        residual = self.A @ self.x + self.c
+        return self.t - residual, self.t + residual, self.x - self.lo, self.hi - self.x
 
-    def _newton(self) -> Callable[[tuple[Array, ...]], tuple[Array, float, _Pair]]:
+    def _set_multipliers(self, z_up: Array, z_down: Array, z_lo: Array, z_hi: Array) -> None:
+        """Set the multipliers; what an inexact Newton step leaves of the dual equations goes into those of the box."""
+        total = z_up.sum() + z_down.sum()
+        z_up, z_down = z_up / total, z_down / total
+        missing = self.A.T @ (z_up - z_down) - (z_lo - z_hi)
+        self.multipliers = z_up, z_down, z_lo + np.maximum(missing, 0.0), z_hi + np.maximum(-missing, 0.0)
+
+    def _newton(self) -> Callable[[Arrays], Change]:
         """The map from complementarity targets to the Newton direction at this point."""
-        p, A = self.pair, self.A
-        up, down = p.z_up / p.slack_up, p.z_down / p.slack_down
-        box = p.z_lo / p.from_lo + p.z_hi / p.from_hi
+        A = self.A
+        up, down, at_lo, at_hi = (z / x for x, z in zip(self.slacks, self.multipliers, strict=True))
         total = float(up.sum() + down.sum())
         g = A.T @ (up - down)
-        solve = self._solver(up + down, box, g, total)
+        solve = self._solver(up + down, at_lo + at_hi, g, total)
 
-        def direction(targets: tuple[Array, ...]) -> tuple[Array, float, _Pair]:
-            e_up, e_down, e_lo, e_hi = (target / x for target, x in zip(targets, p.slacks(), strict=True))
+        def direction(targets: Arrays) -> Change:
+            e_up, e_down, e_lo, e_hi = (target / x for target, x in zip(targets, self.slacks, strict=True))
             rest = float(e_up.sum() + e_down.sum())
             dx = solve((e_lo - e_hi) - A.T @ (e_up - e_down) + g * (rest / total))
             dt = (rest + dot(g, dx)) / total
             dr = A @ dx
-            return (
-                dx,
-                dt,
-                _Pair(
-                    dt - dr,
-                    dt + dr,
-                    dx,
-                    -dx,
-                    e_up - up * (dt - dr),
-                    e_down - down * (dt + dr),
-                    e_lo - (p.z_lo / p.from_lo) * dx,
-                    e_hi + (p.z_hi / p.from_hi) * dx,
-                ),
-            )
+            multipliers = e_up - up * (dt - dr), e_down - down * (dt + dr), e_lo - at_lo * dx, e_hi + at_hi * dx
+            return Change((dx, dt), (dt - dr, dt + dr, dx, -dx), multipliers)
 
         return direction
 
@@ -207,11 +148,13 @@ class _State:
                 return out
 
             def iterative(rhs: Array) -> Array:
-                x = _conjugate_gradients(product, diagonal, rhs)
-                if x is None:
-                    self.direct = True
-                    return self._solver(weights, box, g, total)(rhs)
-                return x
+                solved = conjugate_gradients(
+                    product, lambda r: r / diagonal, rhs, target=CG_TOLERANCE, limit=MAX_CG_STEPS
+                )
+                if solved.converged:
+                    return solved.x
+                self.direct = True
+                return self._solver(weights, box, g, total)(rhs)
 
             return iterative
         scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ A)
@@ -224,33 +167,3 @@ class _State:
             self.stalled = True
             return lambda rhs: np.zeros_like(rhs)
         return lambda rhs: np.asarray(cho_solve(factor, rhs, check_finite=False))
-
-
-def _conjugate_gradients(product: Callable[[Array], Array], diagonal: Array, rhs: Array) -> Array | None:
-    """Jacobi-preconditioned conjugate gradients; None when they do not converge in a few hundred steps."""
-    x, residual = np.zeros_like(rhs), rhs
-    z = residual / diagonal
-    direction, rz = z, dot(residual, z)
-    target = CG_TOLERANCE * rz
-    for _ in range(MAX_CG_STEPS):
-        if rz <= target:
-            return x
-        curved = product(direction)
-        alpha = rz / dot(direction, curved)
-        x = x + alpha * direction
-        residual = residual - alpha * curved
-        z = residual / diagonal
-        previous, rz = rz, dot(residual, z)
-        direction = z + (rz / previous) * direction
-    return None
-
-
-def longest_step(values: tuple[Array, ...], changes: tuple[Array, ...]) -> float:
-    """The longest step, at most 1, that keeps every value from turning negative."""
-    step = 1.0
-    for value, change in zip(values, changes, strict=True):
-        falling = change < 0
-        if falling.any():
-            with np.errstate(over="ignore"):  # a change so small that it allows any step
-                step = min(step, float((-value[falling] / change[falling]).min()))
-    return step

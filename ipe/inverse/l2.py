@@ -2,9 +2,9 @@ r"""Least squares in a box, for millions of states.
 
 .. math:: \min_{lo \le v \le hi} f(v) = \tfrac12 \| \gamma P v - b \|_W^2, \qquad W = \mathrm{diag}(d).
 
-Two kinds of step alternate: projected steps along the diagonally scaled gradient, which find out which
-states sit at an end of their box, and conjugate gradients with Jacobi preconditioning on the others,
-brought back to the box by a projected line search. (Moré and Toraldo's scheme for bound-constrained
+Two kinds of step alternate. Projected steps along the diagonally scaled gradient find out which states sit at an end
+of their box. Conjugate gradients with Jacobi preconditioning solve for the other states, and a projected line search
+brings the result back to the box. (Moré and Toraldo's scheme for bound-constrained
 quadratics.) Only products with P and its transpose are needed.
 
 The certificate is the duality gap: with the gradient :math:`g = \gamma P^\top W (\gamma P v - b)`,
@@ -21,15 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from ipe.base.arrays import Array, Mask
+from ipe.base.arrays import Array, Mask, dot
 from ipe.inverse.problem import BoxProblem, BoxSolution, weighted_norm
-from ipe.inverse.rows import THREADED_FROM, dot
+from ipe.inverse.rows import THREADED_FROM
+from ipe.planning.krylov import conjugate_gradients
 
 IDENTIFICATION_STEPS = 3
 MAX_CG_STEPS = 200
 MAX_HALVINGS = 40
 PATIENCE = 5
-"""Rounds without a smaller gap after which rounding, not the problem, is what is left."""
+"""Rounds without a smaller gap after which the solver stops: only rounding errors are left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,32 +160,25 @@ def _newton_step(
     unit = size / (problem.gamma**2 * weight)
     d, scaled = (problem.d / weight).astype(dtype), scaled.astype(dtype)
     residual = (np.where(free, -point.g, 0.0) / size).astype(dtype)
-    step, width = np.zeros_like(residual), np.maximum(point.v - problem.lo, problem.hi - point.v)
-    z = scaled * residual
-    direction, rz = z, dot(residual, z)
-    first, products = rz, 0
-    while rz > 0 and products < MAX_CG_STEPS:
+    width = np.maximum(point.v - problem.lo, problem.hi - point.v)
+
+    def product(direction: Array) -> Array:
         curved = rows.normal_times(d, direction)
         curved[~free] = 0.0
-        products += 1
-        curvature = dot(direction, curved)
-        if curvature <= 0:
-            break
-        alpha = rz / curvature
-        step += alpha * direction
-        residual -= alpha * curved
-        z = scaled * residual
-        previous, rz = rz, dot(residual, z)
+        return curved
+
+    def enough(step: Array, residual: Array, fall: float) -> bool:
         if size * dot(np.abs(residual), width) <= 0.3 * target:
-            break
-        if rz <= 1e-2 * first:
-            # A step that leaves the box ends on another set of free states: more accuracy is wasted on it.
-            moved = point.v + unit * step
-            if rz <= finest * first or ((moved < problem.lo) | (moved > problem.hi)).any():
-                break
-        direction = z + (rz / previous) * direction
-    full: Array = unit * step.astype(np.float64)
-    return full, products
+            return True
+        if fall > 1e-2:
+            return False
+        # A step that leaves the box ends on another set of free states: more accuracy is wasted on it.
+        moved = point.v + unit * step
+        return fall <= finest or bool(((moved < problem.lo) | (moved > problem.hi)).any())
+
+    solved = conjugate_gradients(product, lambda r: scaled * r, residual, target=0.0, limit=MAX_CG_STEPS, enough=enough)
+    full: Array = unit * solved.x.astype(np.float64)
+    return full, solved.products
 
 
 def _in_single(problem: BoxProblem, preconditioner: Array) -> bool:

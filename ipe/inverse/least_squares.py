@@ -20,15 +20,14 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from ipe.base.arrays import Array
-from ipe.inverse.interior_point import longest_step
 from ipe.inverse.l2 import certificate, solve_l2
+from ipe.inverse.predictor_corrector import Arrays, Change, mehrotra_step, moved
 from ipe.inverse.problem import BoxProblem, BoxSolution
 
 DENSE_UP_TO = 1000
 """States up to which dense factors take seconds, so that they are worth a try where conjugate gradients stall."""
 FACTORS_UP_TO = 4000
 """States up to which they take minutes, and gigabytes, so that they can be asked for."""
-TO_BOUNDARY = 0.995
 MAX_STEPS = 100
 
 
@@ -125,31 +124,24 @@ class _Iterate:
         return cls(M, c, lo, from_lo, from_hi, z_lo, z_hi)
 
     def step(self) -> None:
-        """Mehrotra's predictor and corrector, and a step to 99.5% of the way to the boundary."""
-        s, t, z, w = self.from_lo, self.from_hi, self.z_lo, self.z_hi
-        count = 2 * len(s)
-        barrier = float(np.dot(s, z) + np.dot(t, w)) / count
-        direction = self._newton()
-        dx, dz, dw = direction(-s * z, -t * w)
-        reach = longest_step((s, t, z, w), (dx, -dx, dz, dw))
-        ahead = float(np.dot(s + reach * dx, z + reach * dz) + np.dot(t - reach * dx, w + reach * dw)) / count
-        centre = barrier * (ahead / barrier) ** 3
-        dx, dz, dw = direction(centre - s * z - dx * dz, centre - t * w + dx * dw)
-        reach = min(1.0, TO_BOUNDARY * longest_step((s, t, z, w), (dx, -dx, dz, dw)))
-        self.from_lo, self.from_hi = s + reach * dx, t - reach * dx
-        self.z_lo, self.z_hi = z + reach * dz, w + reach * dw
-        self.moving = reach > 1e-10
+        """One step of Mehrotra's method; the unknowns are the distances to the lower ends."""
+        slacks, multipliers = (self.from_lo, self.from_hi), (self.z_lo, self.z_hi)
+        step = mehrotra_step(slacks, multipliers, self._newton(), equal_lengths=True, inner=np.dot)
+        self.from_lo, self.from_hi = moved(slacks, step.change.slacks, step.primal)
+        self.z_lo, self.z_hi = moved(multipliers, step.change.multipliers, step.dual)
+        self.moving = step.primal > 1e-10
 
-    def _newton(self) -> Callable[[Array, Array], tuple[Array, Array, Array]]:
+    def _newton(self) -> Callable[[Arrays], Change]:
         """The map from complementarity targets to the Newton direction at this point."""
         s, t, z, w = self.from_lo, self.from_hi, self.z_lo, self.z_hi
         root = np.sqrt(z / s + w / t)
         delta = self.M @ (self.lo + s) - self.c
         Q, R = qr(np.vstack([self.M, np.diag(root)]), mode="economic", check_finite=False)
 
-        def direction(target_lo: Array, target_hi: Array) -> tuple[Array, Array, Array]:
-            h = (z + target_lo / s) - (w + target_hi / t)
+        def direction(targets: Arrays) -> Change:
+            to_lo, to_hi = targets
+            h = (z + to_lo / s) - (w + to_hi / t)
             dx = solve_triangular(R, Q.T @ np.concatenate([-delta, h / root]), check_finite=False)
-            return dx, (target_lo - z * dx) / s, (target_hi + w * dx) / t
+            return Change(dx, (dx, -dx), ((to_lo - z * dx) / s, (to_hi + w * dx) / t))
 
         return direction

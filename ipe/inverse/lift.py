@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ipe.base.arrays import Array, Mask, numeric
+from ipe.base.arrays import Array, Mask, numeric, refuse_where
 from ipe.errors import InputError
 from ipe.planning.operators import average
 from ipe.planning.policies import share
@@ -27,8 +27,9 @@ def maximum_entropy_lift(q: Any, v: Any, allowed: Any) -> tuple[Array, Array]:
     r"""The policy of maximum entropy with :math:`\sum_a \pi(a|s) Q(s,a) = v(s)`, and its inverse temperatures.
 
     Args:
-        q: action values, shape (S, A); what stands at actions that are not allowed is not looked at.
-        v: what they have to average to, shape (S,). Beyond the range of the row it counts as its end.
+        q: action values, shape (S, A); what stands at actions that are not allowed is ignored.
+        v: the mean that the policy must have in each state, shape (S,). A v beyond the range of its row counts as the
+            end of that range.
         allowed: the actions of each state, shape (S, A). A row without actions stays 0.
 
     Returns:
@@ -74,9 +75,7 @@ def _checked(q: Any, v: Any, allowed: Any) -> tuple[Array, Array, Mask]:
     if v.shape != q.shape[:1]:
         raise InputError(f"v must have shape ({len(q)},), one value per state; found {v.shape}")
     for array, name, wrong in ((q, "q", ~np.isfinite(q) & mask), (v, "v", np.isnan(v) & mask.any(axis=1))):
-        if wrong.any():
-            at = tuple(int(i) for i in np.argwhere(wrong)[0])
-            raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is not a finite number")
+        refuse_where(wrong, array, name, "not a finite number")
     return q, v, mask
 
 

@@ -2,7 +2,7 @@ r"""l1 and l-inf as linear programs, by HiGHS.
 
 The programs are written around the best point so far (first the l2 solution) and scaled by its largest residual, so
 that the solver's absolute tolerances are relative to what is being minimised. The multipliers it returns are
-not believed: the gap is computed from them anew (`duality.lower_bound`).
+not trusted: `duality.lower_bound` computes the gap from them anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipe.inverse.problem import BoxProblem, BoxSolution
 
 METHODS = ("highs-ipm", "highs-ds")
 COLUMN_SCALE = 1e4
-"""What the probabilities are multiplied with: HiGHS drops coefficients below 1e-9, which a wide box would notice."""
+"""The factor on the probabilities: HiGHS drops coefficients below 1e-9, which would matter in a wide box."""
 OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 

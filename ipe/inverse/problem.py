@@ -1,4 +1,8 @@
-r"""The box problem: what inverse policy evaluation on Q comes down to.
+r"""The box problem, to which inverse policy evaluation reduces.
+
+Given action values Q, the Bellman operator of a policy looks one step ahead,
+:math:`(T^\pi Q)(s,a) = r(s,a) + \gamma \sum_{s'} P(s'|s,a)\, v(s')`. If Q is the value of :math:`\pi`, then
+:math:`T^\pi Q = Q`. If Q is the value of no policy, we ask for the policy with the smallest residual.
 
 The policy enters :math:`T^\pi Q` only through :math:`v(s) = \sum_a \pi(a|s) Q(s,a)`, which ranges freely
 over :math:`[\min_a Q(s,a), \max_a Q(s,a)]`. So the paper's problem
@@ -16,9 +20,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from ipe.base.arrays import Array, Mask
+from ipe.base.arrays import Array, Mask, dot, refuse_where
 from ipe.errors import InputError
-from ipe.inverse.rows import Rows, dot
+from ipe.inverse.rows import Rows
 from ipe.mdp import FiniteMDP
 from ipe.planning import action_bounds
 
@@ -169,10 +173,8 @@ def normalised_weights(weights: Array | None, present: Mask, norm: Norm) -> Arra
 
 
 def refuse_huge(array: Array, name: str) -> None:
-    """Numbers beyond 1e100 are refused: their squares would overflow."""
-    if np.abs(array).max(initial=0.0) > LARGEST:
-        at = tuple(int(i) for i in np.argwhere(np.abs(array) > LARGEST)[0])
-        raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is too large: at most 1e+100")
+    """Refuse numbers beyond 1e100, whose squares would overflow."""
+    refuse_where(np.abs(array) > LARGEST, array, name, "too large: at most 1e+100")
 
 
 def q_problem(mdp: FiniteMDP, q: Array, norm: Norm, weights: Array | None = None) -> BoxProblem:

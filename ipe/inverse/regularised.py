@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from ipe.base.arrays import Array, numeric
+from ipe.base.arrays import Array, dot, numeric, refuse_where
 from ipe.base.numbers import check_positive
 from ipe.checks import check_one_form, check_weights
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.l2 import certificate
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem, v_problem
 from ipe.inverse.result import EvaluationPolicy
-from ipe.inverse.rows import dot
 from ipe.inverse.solve import make_result
 from ipe.mdp import FiniteMDP
+from ipe.planning.krylov import conjugate_gradients
 from ipe.planning.operators import average, backup
 
 MAX_NEWTON_STEPS = 200
@@ -85,7 +85,7 @@ def regularised_evaluation_policy(
         distance bounds those of the l2 problem without regularisation.
 
     Raises:
-        NotSolvedError: the gap was missed; `result` is what there is.
+        NotSolvedError: the gap was missed; the error's `result` holds the best policy found.
 
     Example:
         >>> import ipe
@@ -134,10 +134,7 @@ def _state_weights(mdp: FiniteMDP, mu: Any) -> Array:
     given = numeric(mu, "mu")
     if given.shape != (mdp.n_states,):
         raise InputError(f"mu must have shape ({mdp.n_states},), one weight per state; found {given.shape}")
-    wrong = ~(np.isfinite(given) & (given > 0)) & ~mdp.terminal
-    if wrong.any():
-        s = int(np.argmax(wrong))
-        raise InputError(f"mu[{s}] = {given[s]:g} is not a finite number > 0")
+    refuse_where(~(np.isfinite(given) & (given > 0)) & ~mdp.terminal, given, "mu", "not a finite number > 0")
     return np.where(mdp.terminal, 1.0, given)
 
 
@@ -149,7 +146,7 @@ class _Dual:
         self.count = np.maximum(mdp.allowed.sum(axis=1), 1)
         self.mean = np.where(mdp.allowed, q, 0.0).sum(axis=1) / self.count
         self.q = np.where(mdp.allowed, q - self.mean[:, None], 0.0)
-        """Without each state's mean, which changes no policy: exponents are then as small as the policy is uniform."""
+        """Q less each state's mean, which changes no policy: nearly uniform policies then have small exponents."""
         self.live = ~mdp.terminal
         self.diagonal = problem.gamma**2 * problem.rows.squared_transposed_times(problem.d)
 
@@ -174,7 +171,7 @@ class _Dual:
         return _Point(delta, eta, pi, v, variance, divergence, float(dual))
 
     def _small_log_means(self, exponents: Array) -> Array:
-        """The logarithm of the mean power where exponents are small: it is times tau, which may be very large."""
+        """The logarithm of the mean power where exponents are small: exact, since a large tau multiplies it."""
         terms = np.where(self.allowed, np.expm1(np.minimum(exponents, 0.5)), 0.0)
         out: Array = np.log1p(terms.sum(axis=1) / self.count)
         return out
@@ -218,20 +215,12 @@ class _Dual:
         r""":math:`(K^{-1} + A^\top W A) x = rhs`, as a system in u with :math:`x = K^{1/2} u`."""
         root = np.sqrt(point.variance / self.weight)
         scale = 1.0 / (1.0 + root * root * self.diagonal)
-        u, residual = np.zeros_like(rhs), root * rhs
-        z = scale * residual
-        direction, rz = z, dot(residual, z)
-        target = 1e-20 * rz
-        for _ in range(MAX_CG_STEPS):
-            if rz <= target:
-                break
-            hessian = self.problem.rows.normal_times(self.problem.d, root * direction)
-            curved = direction + self.problem.gamma**2 * root * hessian
-            alpha = rz / dot(direction, curved)
-            u += alpha * direction
-            residual = residual - alpha * curved
-            z = scale * residual
-            previous, rz = rz, dot(residual, z)
-            direction = z + (rz / previous) * direction
-        out: Array = root * u
+
+        def product(u: Array) -> Array:
+            out: Array = u + self.problem.gamma**2 * root * self.problem.rows.normal_times(self.problem.d, root * u)
+            return out
+
+        out: Array = (
+            root * conjugate_gradients(product, lambda r: scale * r, root * rhs, target=1e-20, limit=MAX_CG_STEPS).x
+        )
         return out

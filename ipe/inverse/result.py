@@ -1,4 +1,4 @@
-"""What inverse policy evaluation answers: the evaluation policy, its residual, and the proof of both."""
+"""The result of inverse policy evaluation: the evaluation policy, its residual, and the proof of its gap."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class EvaluationPolicy:
         gap: the objective is at most this far above its minimum.
         achievable: whether the values are those of a policy (this one), to `tolerance`; None if undecided.
         distance_bounds: bounds on the sup-norm distance to the nearest values that are those of a policy.
-        unique: whether no other v has this residual, in the states that the norm sees; None if not known.
-        method: how it was solved.
-        iterations: of the method; 0 for closed forms.
+        unique: whether v is the only solution in the states that the norm sees; None if not known.
+        method: the method that found the solution.
+        iterations: how many iterations the method took; 0 for closed forms.
         converged: whether the gap is within the tolerance asked for.
     """
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ipe.base.arrays import Array
@@ -21,15 +20,6 @@ THREADED_FROM = 1_000_000
 BLOCKS = 4
 """How many blocks of rows a large matrix is cut into: fixed, so that the order of the sums, and with it the
 last bits of the result, does not depend on the number of cores."""
-
-
-def dot(x: NDArray[Any], y: NDArray[Any]) -> float:
-    """The inner product of two vectors, in one thread.
-
-    `np.dot` hands long vectors to a threaded BLAS, whose threads wait for one another: on cores that
-    are busy with anything else that takes many times as long as the sum.
-    """
-    return float(np.einsum("i,i->", x, y, dtype=np.float64))
 
 
 _Block: TypeAlias = tuple[slice, sparse.csr_array, sparse.csc_array]

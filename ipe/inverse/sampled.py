@@ -1,4 +1,4 @@
-r"""What the paper's sampled objective minimises.
+r"""The policy that minimises the paper's sampled objective.
 
 From one transition at a time only the upper bound (the paper's `eq:upper-bound-eval-policy`) can be lowered,
 
@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ipe.base.arrays import Array
+from ipe.base.arrays import Array, dot
 from ipe.base.numbers import check_positive
 from ipe.checks import check_policy, check_q, check_weights
 from ipe.inverse.l2 import certificate
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem
 from ipe.inverse.result import EvaluationPolicy
-from ipe.inverse.rows import dot
 from ipe.inverse.solve import make_result
 from ipe.mdp import FiniteMDP
 from ipe.planning.operators import average

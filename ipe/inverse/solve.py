@@ -8,6 +8,7 @@ import numpy as np
 
 from ipe.base.arrays import Array
 from ipe.base.numbers import check_positive
+from ipe.base.words import one_of
 from ipe.checks import Form, check_one_form, check_weights
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.closed_forms import clip_values, has_exact_successors, separable, unconstrained
@@ -95,10 +96,8 @@ def evaluation_policy(
                [1., 0.]]))
     """
     form, given = check_one_form(mdp, v, q)
-    if not isinstance(norm, str) or norm not in METHODS_OF:
-        raise InputError(f'norm must be "l2", "l1" or "linf", found {norm!r}')
-    if not isinstance(on_miss, str) or on_miss not in ("raise", "flag"):
-        raise InputError(f'on_miss must be "raise" or "flag", found {on_miss!r}')
+    one_of(norm, METHODS_OF, "norm")
+    one_of(on_miss, ("raise", "flag"), "on_miss")
     d = check_weights(mdp, weights, form)
     rtol = None if rtol is None else check_positive(rtol, "rtol")
     atol = None if atol is None else check_positive(atol, "atol")
@@ -119,8 +118,7 @@ def evaluation_policy(
 
 def _choose(mdp: FiniteMDP, problem: BoxProblem, form: Form, method: str) -> str:
     """The method for "auto", or the one asked for, if it applies."""
-    if not isinstance(method, str) or method not in get_args(Method):
-        raise InputError(f"method must be one of {', '.join(get_args(Method))}; found {method!r}")
+    one_of(method, get_args(Method), "method")
     closed = form == "v" or has_exact_successors(mdp) or not problem.free.any()
     if method == "closed-form" and not closed:
         raise InputError("method: there is a closed form only for v, for deterministic transitions or for gamma = 0")
@@ -181,12 +179,12 @@ def make_result(
     """The result that a solution stands for: its lift, its residuals, and what follows from them.
 
     Args:
-        mdp, form, given: what was asked.
+        mdp, form, given: the MDP, which form the values have, and the values.
         q_values: the action values that v averages: Q, or q_V in the V form.
-        problem, solution: what was solved.
+        problem, solution: the box problem and its solution.
         tolerance: the residual, relative, at which values count as achievable.
         policy: the policy and its inverse temperatures, if they are known already.
-        lower: a lower bound on every policy's residual, if not that of the solution's own gap.
+        lower: a lower bound on every policy's residual, if it does not follow from the gap of the solution.
     """
     if policy is None:
         v, pi, eta = _lifted(mdp, form, q_values, problem, solution)
@@ -257,7 +255,7 @@ def _sup_residual(problem: BoxProblem, mdp: FiniteMDP, form: Form, v: Array) -> 
 
 
 def _sup_lower_bound(problem: BoxProblem, mdp: FiniteMDP, form: Form, lower: float, sup: float) -> float:
-    """What no policy's largest residual is below: exact where that is known, else from the bound in the norm."""
+    """A lower bound on the largest residual of every policy: exact where known, else from the bound in the norm."""
     if form == "v":  # the clip is optimal in the sup norm too
         return _sup_residual(problem, mdp, form, problem.clip(problem.b))
     if problem.gamma == 0 or not (problem.hi > problem.lo)[mdp.transitions.indices].any():

@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipe.base.arrays import Array
+from ipe.base.arrays import Array, sup
 from ipe.base.numbers import whole_number
+from ipe.base.words import one_of
 from ipe.checks import Form, check_one_form, check_policy, check_q, check_v
 from ipe.errors import InputError
-from ipe.inverse.bounds import Bound, Evaluated, evaluate, residuals, rounding, sup, values_of
+from ipe.inverse.bounds import Bound, Evaluated, evaluate, residuals, rounding, values_of
 from ipe.inverse.extremes import greatest_values
 from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup, optimality_operator
@@ -159,8 +160,7 @@ def loss_bound(mdp: FiniteMDP, *, v: Any, policy: Literal["ipe", "greedy"] = "ip
         (7.0, 470.6)
     """
     given = check_v(mdp, v)
-    if policy not in ("ipe", "greedy"):
-        raise InputError(f'policy must be "ipe" or "greedy", found {policy!r}')
+    one_of(policy, ("ipe", "greedy"), "policy")
     optimal = greatest_values(mdp)
     gamma, apart = mdp.gamma, sup(given - optimal.v)
     if policy == "ipe":

@@ -21,7 +21,7 @@ from ipe.mdp import FiniteMDP
 FORMAT = "ipe.mdp"
 VERSION = 1
 MAX_PAIRS = 10**8
-"""More pairs (s, a) than this are not asked of memory on the word of a few bytes of JSON."""
+"""The most pairs (s, a) of a JSON file: a few bytes could otherwise claim all memory."""
 
 _REQUIRED = ("format", "version", "gamma", "states", "actions", "transitions")
 _OPTIONAL = ("terminal", "start")
@@ -114,7 +114,7 @@ def parse(content: Any, tolerance: float) -> FiniteMDP:
 
 
 class _Pairs:
-    """The entries of `transitions`, gathered."""
+    """Collects the entries of `transitions`."""
 
     def __init__(self, states: Labels, actions: Labels, terminal: set[int]) -> None:
         self.states, self.actions, self.terminal = states, actions, terminal
@@ -177,7 +177,7 @@ def number(value: Any, field: str) -> float:
 
 
 def by_label(value: dict[str, Any], known: Labels, field: str) -> dict[int, float]:
-    """An object {label: number} by index."""
+    """The numbers of an object {label: number}, by index."""
     out: dict[int, float] = {}
     for label, entry in value.items():
         position = known.index(label, field)

@@ -58,8 +58,7 @@ def save_mdp(mdp: FiniteMDP, path: PathLike) -> None:
 def load_mdp(path: PathLike, *, tolerance: float = ROW_SUM_TOLERANCE) -> FiniteMDP:
     """Read an MDP from a `.npz` or `.json` file (`docs/formats.md` describes both).
 
-    What is in the file is validated as if it were given to `FiniteMDP`; nothing is repaired and nothing
-    is unpickled.
+    The content is validated as if it were given to `FiniteMDP`. Nothing is repaired and nothing is unpickled.
 
     Args:
         path: the file.
@@ -148,7 +147,7 @@ def _check_array(array: NDArray[Any], name: str, kinds: str, dimensions: int) ->
 
 
 def _check_rows(arrays: dict[str, NDArray[Any]], shape: tuple[int, int]) -> None:
-    """That data, indices and indptr are the rows of a matrix of this shape, no entry twice."""
+    """Refuse data, indices and indptr that are not the rows of a matrix of this shape, or that repeat an entry."""
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
     if indptr.size != shape[0] + 1:
         raise InputError(f"indptr must have {shape[0] + 1} entries, one per pair (s, a) and one; found {indptr.size}")
@@ -175,7 +174,7 @@ def _names(arrays: dict[str, NDArray[Any]], field: str) -> list[str] | None:
 
 
 def _check_expected(mdp: FiniteMDP, rewards: NDArray[np.float64]) -> None:
-    """The file holds r(s,a) beside r(s,a,s'), for readers that want only the former: they must agree."""
+    """Refuse expected rewards r(s,a) that do not agree with the rewards r(s,a,s') beside them in the file."""
     scale = 1.0 + np.abs(mdp.rewards).max(initial=0.0)
     wrong = ~(np.abs(rewards - mdp.rewards) <= 1e-8 * scale)
     if wrong.any():

@@ -167,7 +167,7 @@ def _is_row_of(key: str, inner: Any, mdp: FiniteMDP) -> bool:
 
 
 def _row(content: Any, labels: Labels, field: str, needed: NDArray[np.bool_]) -> Array:
-    """Numbers in the order of the labels, from a list or by label; null is NaN, and so is what is left out."""
+    """Numbers in the order of the labels, from a list or by label. What is null or left out becomes NaN."""
     row = np.full(labels.count, np.nan)
     if isinstance(content, list):
         if len(content) != labels.count:

@@ -18,8 +18,8 @@ def many_policy_values(mdp: FiniteMDP, policies: Any) -> Array:
 
     Args:
         mdp: at most 200 states.
-        policies: shape (..., S, A); rows of terminal states are not looked at. The probabilities are taken as
-            they are: this is for the output of simulations, not for input that needs checking.
+        policies: shape (..., S, A); rows of terminal states are ignored. The probabilities are not
+            checked: they come from simulations.
 
     Returns:
         Shape (..., S).

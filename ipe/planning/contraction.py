@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ipe.base.arrays import Array, Mask
+from ipe.base.arrays import Array, Mask, sup
 from ipe.errors import InputError
 
 UNIT = 2.0**-53  # the largest relative error of one operation in float64
 UNDERFLOW = 2.0**-1074  # the largest absolute error of one whose result is smaller than float64 resolves
-OVERFLOW = 1e300  # values beyond are not to be computed with
+OVERFLOW = 1e300  # larger values are refused
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Interval(NamedTuple):
     shift: float
     error: float
     floor: float
-    """What `error` would be if the computed difference were 0: float64 guarantees no less."""
+    """The least error that float64 can guarantee: the value of `error` if the computed difference were 0."""
 
 
 def contraction(rows: Any, present: Mask, live: Mask, gamma: float, rewards: Array, additions: int) -> Contraction:
@@ -71,7 +71,7 @@ def contraction(rows: Any, present: Mask, live: Mask, gamma: float, rewards: Arr
         live: the states that are not terminal.
         gamma: the discount.
         rewards: one per row.
-        additions: how many roundings an entry takes part in besides the row's own sum.
+        additions: how many more roundings an entry takes part in after the sum over its row.
     """
     mass = np.where(present, rows @ live.astype(np.float64), np.nan)
     longest = int(np.diff(rows.indptr).max(initial=0))
@@ -114,11 +114,6 @@ def lower_bound(modulus: Contraction, v: Array, tv: Array, live: Mask) -> float:
     """The largest known c with `fixed point >= v + c` in every state that is not terminal."""
     smallest = _range(tv - v, live)[0] - modulus.rounding(v)
     return smallest - _reach(modulus, -smallest)
-
-
-def sup(x: Array) -> float:
-    """The largest absolute value, 0 of nothing."""
-    return float(max(x.max(initial=0.0), -x.min(initial=0.0)))
 
 
 def _reach(modulus: Contraction, step: float) -> float:

@@ -8,8 +8,9 @@ from typing import Any, Literal, get_args
 
 from ipe.base.arrays import Array
 from ipe.base.numbers import check_positive
+from ipe.base.words import one_of
 from ipe.checks import check_policy
-from ipe.errors import InputError, NotSolvedError
+from ipe.errors import NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning.linear import policy_chain, solve
 from ipe.planning.operators import q_from_v
@@ -66,7 +67,8 @@ def policy_values(
         The values with their residual and error bound.
 
     Raises:
-        NotSolvedError: the residual stayed too large; `result` is what there is, with its true error bound.
+        NotSolvedError: the residual stayed too large; the error's `result` holds the values found, with their true
+            error bound.
 
     Example:
         >>> from ipe.zoo import switch_stay
@@ -75,8 +77,7 @@ def policy_values(
         (array([17., 20.]), True)
     """
     pi = check_policy(mdp, policy)
-    if method not in get_args(EvaluationMethod):
-        raise InputError(f'method must be "auto", "direct" or "krylov", found {method!r}')
+    one_of(method, get_args(EvaluationMethod), "method")
     chain = policy_chain(mdp, pi)
     solution = solve(chain, method, check_positive(tol, "tol"))
     bound = chain.error_bound(solution.v, solution.residual)

@@ -6,7 +6,7 @@ r"""The linear system of policy evaluation, :math:`(I - \gamma P^\pi) v = r^\pi`
 - `sweeps`: :math:`v \leftarrow T^\pi v`, for long nearly periodic chains, on which no Krylov method is faster: with
   the eigenvalues of :math:`I - \gamma P^\pi` on a circle around 1, :math:`(1-z)^k` is the best polynomial there is.
 
-Each ends on the sup norm of the true residual, never on the solver's own estimate of it.
+Each method ends when the sup norm of the true residual is small, never on an estimate of the residual.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from ipe.base.arrays import Array
+from ipe.base.arrays import Array, sup
 from ipe.mdp import FiniteMDP
-from ipe.planning.contraction import Contraction, contraction, sup
+from ipe.planning.contraction import Contraction, contraction
 from ipe.planning.krylov import bicgstab
 from ipe.planning.operators import average
 
@@ -42,7 +42,7 @@ class Chain:
     modulus: Contraction
 
     def sweep(self, v: Array, count: int = 1) -> Array:
-        r""":math:`T^\pi` applied to `v` so many times."""
+        r""":math:`T^\pi` applied to `v`, `count` times."""
         for _ in range(count):
             v = self.matrix @ v
             v *= self.gamma
@@ -99,7 +99,7 @@ def policy_chain(mdp: FiniteMDP, pi: Array) -> Chain:
 def action_chain(mdp: FiniteMDP, actions: Any, modulus: Contraction) -> Chain:
     """The chain of a deterministic policy, given as one action per state (any in terminal states).
 
-    The MDP's own modulus holds for each of its deterministic policies.
+    The modulus of the MDP holds for each of its deterministic policies.
     """
     pairs = np.arange(mdp.n_states) * mdp.n_actions + actions
     return Chain(mdp.transitions[pairs], mdp.rewards.ravel()[pairs], mdp.gamma, modulus)
@@ -108,7 +108,7 @@ def action_chain(mdp: FiniteMDP, actions: Any, modulus: Contraction) -> Chain:
 def solve(chain: Chain, method: str, tol: float, start: Array | None = None) -> Solution:
     """The values of the chain by `direct` or `krylov`, or whichever suits (`auto`).
 
-    Where BiCGSTAB stalls, the chain is factorised after all or swept, whichever is less work.
+    Where BiCGSTAB stalls, the chain is factorised or swept, whichever is less work.
     """
     v = np.zeros_like(chain.rewards) if start is None else start
     small = v.size <= DIRECT_STATES
@@ -157,7 +157,7 @@ def _krylov(chain: Chain, v: Array, tol: float) -> Solution:
 def _refine(
     chain: Chain, v: Array, tol: float, correction: Callable[[Array, float], tuple[Array, int]], method: str
 ) -> Solution:
-    """Add corrections for the true residual until it is small enough, or one does less than sweeps would."""
+    """Add corrections for the true residual until it is small enough, or until one gains less than sweeps would."""
     difference = chain.residual(v)
     residual, iterations = sup(difference), 0
     while not residual <= (target := chain.target(v, tol)):

@@ -113,7 +113,7 @@ def action_bounds(mdp: FiniteMDP, q: Any) -> tuple[Array, Array]:
 
 
 def backup(mdp: FiniteMDP, v: Array, rewards: Array | None = None) -> Array:
-    """`q_from_v` of values already checked; where an action is not allowed its entry in `rewards`, 0 by default."""
+    """`q_from_v` without checks. Where an action is not allowed the result is its entry in `rewards`, 0 by default."""
     q: Array = mdp.transitions @ v  # rows of pairs that do not exist are empty
     q *= mdp.gamma
     q += (mdp.rewards if rewards is None else rewards).ravel()

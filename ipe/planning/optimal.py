@@ -1,8 +1,8 @@
 r"""Optimal values with a guaranteed error, by value iteration, policy iteration and what lies between them.
 
 One loop serves all: sweep, :math:`TV = \max_a q_V`; stop if MacQueen's bounds (see `contraction`) are close enough;
-otherwise go on from :math:`TV` (value iteration), from a few sweeps more with the greedy policy alone (modified
-policy iteration), or from that policy's own values (policy iteration).
+otherwise continue from :math:`TV` (value iteration), from a few more sweeps with the greedy policy alone (modified
+policy iteration), or from the exact values of that policy (policy iteration).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.base.arrays import Array
+from ipe.base.arrays import Array, sup
 from ipe.base.numbers import check_positive, whole_number
+from ipe.base.words import one_of
 from ipe.checks import check_mdp
-from ipe.errors import InputError, NotSolvedError
+from ipe.errors import NotSolvedError
 from ipe.mdp import FiniteMDP
-from ipe.planning.contraction import Contraction, Interval, contraction, fixed_point_interval, lower_bound, sup
+from ipe.planning.contraction import Contraction, Interval, contraction, fixed_point_interval, lower_bound
 from ipe.planning.linear import DIRECT_STATES, action_chain, solve
 from ipe.planning.operators import average, backup, largest, q_from_v
 from ipe.planning.policies import near_best, share
@@ -79,7 +80,7 @@ def optimal_values(
 
     Raises:
         NotSolvedError: `max_iterations` were too few, or `tol` is below what float64 can guarantee for values of
-            this size; `result` is what there is, with its true error bound.
+            this size. The error's `result` holds the values found, with their true error bound.
 
     Example:
         >>> from ipe.zoo import switch_stay
@@ -92,9 +93,7 @@ def optimal_values(
     """
     check_mdp(mdp)
     tol = check_positive(tol, "tol")
-    if method not in get_args(PlanningMethod):
-        names = ", ".join(f'"{name}"' for name in get_args(PlanningMethod))
-        raise InputError(f"method must be one of {names}; found {method!r}")
+    one_of(method, get_args(PlanningMethod), "method")
     if max_iterations is not None:
         max_iterations = whole_number(max_iterations, "max_iterations", 1, also=" or None")
     modulus = contraction(mdp.transitions, mdp.allowed.ravel(), ~mdp.terminal, mdp.gamma, mdp.rewards, 0)
@@ -116,7 +115,7 @@ def optimal_values(
 
 
 class _Scheme(NamedTuple):
-    """What follows a sweep of T*: so many of the greedy policy, or that policy's exact values."""
+    """What follows a sweep of T*: some sweeps of the greedy policy, or the exact values of that policy."""
 
     sweeps: int
     exact: Literal["never", "when slow", "always"]
@@ -133,7 +132,7 @@ _SCHEMES = {
 def _iterate(
     mdp: FiniteMDP, modulus: Contraction, scheme: _Scheme, tol: float, max_iterations: int | None
 ) -> tuple[Array, Interval, int]:
-    """The last sweep, the bounds around it and how many sweeps there were."""
+    """The values after the last sweep, the bounds around them, and the number of sweeps."""
     rewards = mdp.rewards if mdp.all_allowed else np.where(mdp.allowed, mdp.rewards, -np.inf)
     v = np.zeros(mdp.n_states)
     actions: Actions | None = None
@@ -154,7 +153,7 @@ def _iterate(
         evaluated = evaluated and repeated
         slow, error = repeated and interval.error > 0.1 * error, interval.error
         chain = action_chain(mdp, actions, modulus)
-        if evaluated:  # and better than can be told apart from other policies: T* does the rest
+        if evaluated:  # rounding cannot tell this policy from a better one: T* does the rest
             v = tv
         elif scheme.exact == "always" or (scheme.exact == "when slow" and slow):
             solution = solve(chain, "auto", tol * (1 - modulus.high) / 4, start=tv)
@@ -164,10 +163,10 @@ def _iterate(
 
 
 def _improve(actions: Actions | None, q: Array, tv: Array, slack: float) -> tuple[Actions, bool]:
-    """The greedy actions, and whether they are those there were.
+    """The greedy actions, and whether they are the same as before.
 
-    An action is given up only for one that is better beyond doubt, by more than `slack`: otherwise
-    policy iteration could go round in circles among ties.
+    An action is given up only for an action that is better by more than `slack`: otherwise policy iteration could go
+    round in circles among ties.
     """
     best: Actions = q.argmax(axis=1)
     if actions is None:
@@ -178,7 +177,9 @@ def _improve(actions: Actions | None, q: Array, tv: Array, slack: float) -> tupl
 
 
 def _enough_iterations(modulus: Contraction, tv: Array, interval: Interval, tol: float) -> int:
-    """By the contraction of T*, from v = 0. Every method is at least as fast up to the factor allowed for here."""
+    """How many sweeps from v = 0 suffice, by the contraction of T*. Every method is at least as fast, up to a factor
+    for which the goal leaves room.
+    """
     goal = max(tol, interval.floor) * (1 - modulus.high) ** 2 / 4
     return 1 + modulus.enough_sweeps(sup(tv), goal)
 
@@ -190,7 +191,7 @@ def _at_floor(interval: Interval) -> bool:
 def _result(
     mdp: FiniteMDP, modulus: Contraction, tv: Array, interval: Interval, iterations: int, method: str
 ) -> OptimalValues:
-    """The values, one more sweep from them for the policy, and what that policy guarantees."""
+    """The result: the values, the policy that is greedy for them, and bounds on the errors of both."""
     live = ~mdp.terminal
     v = tv + interval.shift
     q = backup(mdp, v)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ipe.base.arrays import Array, Mask
 from ipe.base.numbers import finite_number, whole_number
+from ipe.base.words import one_of
 from ipe.checks import check_one_form
-from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup, largest
 
@@ -42,8 +42,7 @@ def greedy_policy(
                [1., 0.]])
     """
     form, values = check_one_form(mdp, v, q)
-    if ties not in ("uniform", "first"):
-        raise InputError(f'ties must be "uniform" or "first", found {ties!r}')
+    one_of(ties, get_args(Ties), "ties")
     slack = finite_number(tolerance, "tolerance", 0.0)
     best = near_best(mdp, backup(mdp, values) if form == "v" else values, slack)
     return share(best) if ties == "uniform" else _first(best)

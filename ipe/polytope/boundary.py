@@ -61,7 +61,7 @@ def action_values(mdp: FiniteMDP, states: tuple[int, int], points: Array) -> tup
 def lines_of(mdp: FiniteMDP, states: tuple[int, int], i: int, pi: Array | None = None) -> Lines:
     """Intercepts and slopes of the lines of state `states[i]`, as functions of the other state's value.
 
-    One per allowed action a, l(s, a); or one per mixture of them, each row of `pi`.
+    There is one line l(s, a) per allowed action a. If `pi` is given, there is one line per row, a mixture of actions.
     """
     s = states[i]
     actions = np.flatnonzero(mdp.allowed[s])
@@ -69,8 +69,8 @@ def lines_of(mdp: FiniteMDP, states: tuple[int, int], i: int, pi: Array | None =
     transitions = mdp.transitions[s * mdp.n_actions + actions].toarray()
     if pi is not None:
         rewards, transitions = pi @ rewards, pi @ transitions
-    own = 1.0 - mdp.gamma * transitions[:, s]
-    return rewards / own, mdp.gamma * transitions[:, states[1 - i]] / own
+    leaving = 1.0 - mdp.gamma * transitions[:, s]
+    return rewards / leaving, mdp.gamma * transitions[:, states[1 - i]] / leaving
 
 
 def meet(first: Lines, second: Lines) -> Array:
@@ -86,9 +86,9 @@ def boundary_walk(lines: tuple[Lines, Lines], values: Array, blur: float) -> Arr
     Its corners are the values of four games, in which each state takes the min or the max over its actions.
 
     Args:
-        lines: those of the two states.
-        values: where they meet, shape (k_0, k_1, 2).
-        blur: the differences in values that are rounding.
+        lines: the lines of the two states.
+        values: the points where the lines meet, shape (k_0, k_1, 2).
+        blur: differences in values up to this size are rounding.
     """
     low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
     upper_left = values.max(axis=1).min(axis=0)

@@ -9,9 +9,9 @@ from ipe.inverse.problem import Norm
 
 
 def simple_loops(walk: Array, blur: float) -> list[Array]:
-    """A closed walk as polygons that visit no point twice, and segments (2, 2) where it only goes there and back.
+    """Cut a closed walk into polygons that visit no point twice.
 
-    If it stays where it is, as one point (1, 2).
+    Where the walk only goes there and back, the piece is a segment (2, 2). A walk that never moves is one point (1, 2).
     """
     stack: list[int] = []
     loops: list[list[int]] = []
@@ -27,13 +27,13 @@ def simple_loops(walk: Array, blur: float) -> list[Array]:
 
 
 def sides(loop: Array) -> Array:
-    """The sides of a polygon, shape (k, 2, 2); of a segment or a point, one."""
+    """The sides of a polygon, shape (k, 2, 2). A segment or a point has one side."""
     around = np.stack([loop, np.roll(loop, -1, axis=0)], axis=1)
     return around if len(loop) > 2 else around[:1]
 
 
 def signed_area(polygon: Array) -> float:
-    """The area, positive if the interior is on the left."""
+    """The area of a polygon, positive if the interior is on the left of the walk along its sides."""
     x, y = (polygon - polygon[0]).T
     return float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
 

@@ -8,7 +8,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.base.arrays import Array, Mask, numeric
+from ipe.base.arrays import Array, Mask, numeric, refuse_where
+from ipe.base.words import one_of
 from ipe.errors import InputError
 from ipe.inverse.problem import Norm
 from ipe.mdp import FiniteMDP
@@ -29,7 +30,7 @@ class ValuePolytope:
     deterministic_policies: NDArray[np.int64]
     """The actions (in `states[0]`, in `states[1]`) of every deterministic policy, shape (n, 2)."""
     vertices: Array
-    """Their values, shape (n, 2). With more than two actions some of them lie inside."""
+    """The values of those policies, shape (n, 2). With more than two actions some of them lie inside the polytope."""
     segments: Array
     """The boundary, shape (m, 2, 2): pairs of end points. A single point is one segment of length zero."""
     polygons: tuple[Array, ...]
@@ -78,8 +79,8 @@ class ValuePolytope:
     def nearest(self, v: Any, norm: Norm = "l2", tolerance: float = 1e-9) -> tuple[Array, Array]:
         r"""The nearest achievable values, :math:`\min_{\pi} \|V - V^\pi\|`, exactly.
 
-        An achievable point is its own; any other has its nearest point on the boundary, the best of the closed
-        forms for its segments. In l1 and l-inf several points can be equally near; then one of them.
+        An achievable point is its own nearest point. Any other point has its nearest point on the boundary: the best
+        of the closed forms for the segments. In l1 and l-inf several points can be equally near; one is returned.
 
         Args:
             v: points, shape (..., 2).
@@ -96,7 +97,7 @@ class ValuePolytope:
             [6.316 5.684] 11.684
         """
         points = check_points(v)
-        closest, distance = nearest_on_segments(points, self.segments, _check_norm(norm))
+        closest, distance = nearest_on_segments(points, self.segments, one_of(norm, get_args(Norm), "norm"))
         inside = self.contains(points, tolerance)
         return np.where(inside[..., None], points, closest), np.where(inside, 0.0, distance)
 
@@ -110,7 +111,7 @@ class ValuePolytope:
         Returns:
             Distances, shape (...).
         """
-        return nearest_on_segments(check_points(v), self.segments, _check_norm(norm))[1]
+        return nearest_on_segments(check_points(v), self.segments, one_of(norm, get_args(Norm), "norm"))[1]
 
     def __repr__(self) -> str:
         return (
@@ -158,19 +159,10 @@ def value_polytope(mdp: FiniteMDP) -> ValuePolytope:
     )
 
 
-def _check_norm(norm: Norm) -> Norm:
-    if norm not in get_args(Norm):
-        raise InputError(f"norm must be one of {', '.join(get_args(Norm))}; found {norm!r}")
-    return norm
-
-
 def check_points(v: Any, name: str = "v") -> Array:
     """Points of the plane of values: shape (..., 2), finite."""
     points = numeric(v, name)
     if points.ndim == 0 or points.shape[-1] != 2:
         raise InputError(f"{name} must have shape (..., 2), the values of the two states; found {points.shape}")
-    wrong = ~np.isfinite(points)
-    if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise InputError(f"{name}[{', '.join(map(str, at))}] = {points[at]:g} is not a finite number")
+    refuse_where(~np.isfinite(points), points, name, "not a finite number")
     return points

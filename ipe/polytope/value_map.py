@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ipe.base.arrays import Array
-from ipe.errors import InputError
+from ipe.base.words import one_of
 from ipe.inverse.lift import maximum_entropy_lift
 from ipe.mdp import FiniteMDP
 from ipe.polytope.boundary import action_values, lines_of, meet, two_states
@@ -34,8 +34,7 @@ def value_map(mdp: FiniteMDP, points: Any, policy: Literal["ipe", "greedy"] = "i
     """
     states = two_states(mdp)
     given = check_points(points, "points")
-    if policy not in ("ipe", "greedy"):
-        raise InputError(f"policy must be 'ipe' or 'greedy'; found {policy!r}")
+    one_of(policy, ("ipe", "greedy"), "policy")
     flat = given.reshape(-1, 2)
     # The lift clips v to the range of q. Beyond it: uniform over the arg max, which is greedy.
     v = flat if policy == "ipe" else np.full_like(flat, np.inf)

@@ -61,7 +61,7 @@ def _make(name: str, kwargs: dict[str, Any]) -> Any:
     env_id = _registered(name, list(gymnasium.registry), gymnasium.__version__)
     try:
         return gymnasium.make(env_id, disable_env_checker=True, **kwargs)
-    except Exception as error:  # whatever the environment's own constructor raises for these arguments
+    except Exception as error:  # the environment's constructor may raise anything
         given = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
         raise InputError(f"Gymnasium cannot make {env_id}({given}): {error}") from None
 
