@@ -3,6 +3,8 @@
     python examples/dqn_epsilon_ipe.py
     python examples/dqn_epsilon_ipe.py --env-id Acrobot-v1 --frames 100000
 
+Beside ipe it needs Gymnasium and tyro (`pip install gymnasium tyro`).
+
 A DQN acts greedily on its values Q, but with probability epsilon at random. Here epsilon comes from Q itself. A second
 network learns the evaluation policy pi of the values: the policy whose value they are, or come nearest to being. In
 every state, epsilon is chosen so that epsilon-greedy is as random as pi is there. The way round is

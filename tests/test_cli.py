@@ -283,7 +283,7 @@ WRONG = {
     "": f"which command: {COMMANDS}? `ipe --help` says what they do",
     "-v": "the command comes first, and '-v' is none",
     "--json zoo": "the command comes first, and '--json' is none",
-    "--verison": "there is no option '--verison' (did you mean --version?); see `ipe --help`",
+    "--verison": "there is no option --verison (did you mean --version?); see `ipe --help`",
     "sovle switch-stay": "there is no command 'sovle' (did you mean solve?); see `ipe --help`",
     "frobnicate": f"there is no command 'frobnicate' (there are {COMMANDS}); see `ipe --help`",
     "solve": "MDP and --values VALUES are missing; see `ipe solve --help`",
@@ -297,7 +297,7 @@ WRONG = {
     "solve switch-stay --values 1,2 extra": "'extra' is one too many",
     "solve switch-stay --values 1,2 -x": "there is no option -x",
     "solve switch-stay --values 1,2 --no-json": "there is no option --no-json",
-    "solve switch-stay --values 1,2 --json=3": "'3' is one too many",
+    "solve switch-stay --values 1,2 --json=3": "--json takes no value, found '3'",
     "solve switch-stay --values 1,2 --values 3,4": "--values is given twice",
     "solve switch-stay --values 1,2 --on_miss flag --on-miss flag": "--on-miss is given twice",
     "zoo a b": "'b' is one too many",
@@ -357,9 +357,9 @@ WRONG = {
     "solve switch-stay --values 1,2 --out .": "--out . is a folder, not a file",
     "solve switch-stay --values 1,2 --out ''": "--out is empty",
     "solve switch-stay --values 1,2 --out bad.json": "--out bad.json exists; give --overwrite to replace it",
-    "draw switch-stay --out x.gif": "x.gif: the suffix of a figure must be .svg, .png or .pdf; found .gif",
+    "draw switch-stay --out x.gif": "--out x.gif: the suffix must be .svg, .png or .pdf; found .gif",
     "draw switch-stay --out no/x.svg": "--out no/x.svg: there is no folder ",
-    "polytope switch-stay --out x": "x: the suffix of a figure must be .svg, .png or .pdf; found none",
+    "polytope switch-stay --out x": "--out x: the suffix must be .svg, .png or .pdf; found none",
 }
 
 

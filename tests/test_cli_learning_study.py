@@ -41,15 +41,19 @@ def test_a_short_study_is_run_judged_reported_and_gone_on_with(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["lunar-lander", "--seed", "1"], "--seed is not for lunar-lander"),
-        (["freeway", "--overwrite"], "--overwrite is not for freeway"),
-        (["switch-stay", "--full-grid"], "--full-grid is not for switch-stay"),
-        (["switch-stay", "--frames", "10"], "--frames is not for switch-stay"),
+        (["lunar-lander", "--seed", "1"], "there is no option --seed"),
+        (["freeway", "--overwrite"], "there is no option --overwrite"),
+        (["switch-stay", "--full-grid"], "there is no option --full-grid"),
+        (["switch-stay", "--frames", "10"], "there is no option --frames"),
         (["freeway", "--only", "ipe"], "there is no part 'ipe'; the parts are curves"),
         (["freeway", "--runs", "0"], "--runs must be at least 1"),
         (["freeway", "--frames", "0"], "--frames must be at least 1"),
         (["freeway", "--confirm-seeds", "0"], "--confirm-seeds must be at least 1"),
-        (["lander"], "there is no study 'lander'; the studies are switch-stay, lunar-lander, freeway"),
+        (
+            ["lander"],
+            "there is no study 'lander' (did you mean lunar-lander?); the studies are switch-stay, lunar-lander, "
+            "freeway",
+        ),
     ],
 )
 def test_wrong_words_get_one_sentence(

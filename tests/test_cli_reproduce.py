@@ -48,7 +48,7 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["switch-sty"], "there is no study 'switch-sty'; the studies are switch-stay"),
+        (["switch-sty"], "there is no study 'switch-sty' (did you mean switch-stay?); the studies are switch-stay"),
         (["switch-stay", "--only", "figure-9"], "there is no part 'figure-9'; the parts are figure-2a, figure-2b"),
         (["switch-stay", "--runs", "0"], "--runs must be at least 1"),
         (["switch-stay", "--runs", "many"], "--runs"),

@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("gymnasium")
 
 from ipe.cli import main
+from ipe.cli.display import Display
 from ipe.cli.sweep import Arguments, _again
-from ipe.cli.sweep_progress import Display, progress_line
+from ipe.cli.sweep_progress import progress_line, show_sweep
 from ipe.deep.environments import episode_seed
 from ipe.experiments.calibration import Calibration
 from ipe.experiments.grids import jobs, read_sweep
@@ -137,7 +138,8 @@ def test_the_help_names_the_appendix(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_measures_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+def test_a_plan_measures_and_writes_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / "cache"))
     code, out, err = run("sweep", "grid.toml", "--plan", "--seeds", "30", "--frames", "1e6", "--cores", "64")
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -217,11 +219,10 @@ def test_progress_in_one_line() -> None:
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    display = Display("a sweep")
-    for done in range(9):
-        display(progress(done=done))
-    display(progress(done=8))
-    display.close()
+    with Display("ipe sweep") as display:
+        display.begin("a sweep")
+        for done in [*range(9), 8]:
+            show_sweep(display, progress(done=done))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "a sweep"
     assert [line.split()[0] for line in lines[1:]] == ["0", "8"]
@@ -233,14 +234,15 @@ def test_on_a_terminal_the_line_is_drawn_in_place(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "40")
-    display = Display("a sweep")
-    display(progress())
-    display(progress(done=3))
-    display.close()
-    said = capsys.readouterr().err
-    assert said.startswith("a sweep\n\r\033[K2 of 8 jobs done")
-    assert said.endswith("\n")
-    assert [len(part) for part in said.split("\033[K")[1:]] == [40, 40]  # 39, and what follows
+    with Display("ipe sweep") as display:
+        display.begin("a sweep")
+        show_sweep(display, progress())
+        show_sweep(display, progress(done=3))  # too soon to be drawn, but it is the last
+    title, first, last = capsys.readouterr().err.split("\033[J")
+    assert title == "a sweep\n\033[1F"
+    line = "{} of 8 jobs done, 2.5M of 8M frames (31%"  # 40 columns: a line of 39 characters does not wrap
+    assert first == f"a sweep\n{line.format(2)[:39]}\n\033[2F"
+    assert last == f"a sweep\n{line.format(3)[:39]}\n"
 
 
 def test_the_command_to_go_on_with() -> None:

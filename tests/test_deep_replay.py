@@ -9,13 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ipe.deep.randomness import BLOCK, FrameDraws, network_generator
 from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED, Format, Slots, empty
-from tests.strategies import examples
 
 ENDS = st.sampled_from([CONTINUES] * 4 + [TERMINATED, TRUNCATED])
 
@@ -155,7 +154,7 @@ def test_the_largest_number_below_one_draws_the_newest_transition() -> None:
 # ---- how observations are stored
 
 
-@examples(25)  # a new shape is a new program
+@settings(max_examples=25)  # a new shape is a new program
 @given(
     hnp.arrays(
         np.uint8,

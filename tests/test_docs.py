@@ -21,8 +21,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ipe.cli.parsing import option_names, parse
-from ipe.cli.program import COMMANDS
+from ipe.cli.options import option_names
+from ipe.cli.parsing import parse
+from ipe.cli.program import COMMANDS, command_of
 from ipe.errors import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -163,11 +164,11 @@ LINES = [(page, line) for page in PAGES for line in command_lines(page)]
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=[f"{page.name}: {line}" for page, line in LINES])
 def test_command_lines_are_understood(page: Path, line: str) -> None:
-    _, command, *words = shlex.split(line, comments=True)
+    _, *words = shlex.split(line, comments=True)
     words = words[: words.index(">")] if ">" in words else words
-    assert command in COMMANDS, f"{page}: there is no ipe {command}"
-    arguments = importlib.import_module(COMMANDS[command].module).Arguments
-    assert isinstance(parse(arguments, words, f"ipe {command}"), arguments)
+    assert words[0] in COMMANDS, f"{page}: there is no ipe {words[0]}"
+    prog, arguments, _, left = command_of(words)
+    assert arguments is None or isinstance(parse(arguments, left, prog), arguments)
 
 
 def test_a_wrong_command_line_would_be_found(tmp_path: Path) -> None:
@@ -183,7 +184,8 @@ def test_commands_in_the_text_exist_with_their_options(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
     for command, rest in re.findall(r"`ipe ([a-z][\w-]*)([^`]*)`", text):
         assert command in COMMANDS, f"ipe {command}"
-        known = {"help", *option_names(importlib.import_module(COMMANDS[command].module).Arguments)}
+        _, arguments, _, _ = command_of([command, *shlex.split(rest)])
+        known = {"help", *([] if arguments is None else option_names(arguments))}
         assert set(re.findall(r" --([\w.-]+)", rest)) <= known, f"ipe {command}{rest}"
 
 

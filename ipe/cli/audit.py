@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.outputs import check_out, json_text
-from ipe.cli.parsing import Flag, Number, Text, WholeNumber, choice
+from ipe.cli.options import argument, flag, option
+from ipe.cli.outputs import FIGURE, check_out, json_text
 from ipe.errors import InputError
 
 if TYPE_CHECKING:
-    from ipe.audit import Audit, Fit, Transitions
-
-YesOrNo: Any = choice(("yes", "no"), lambda word: word == "yes")
+    from ipe.audit import Audit, Transitions
 
 
 @dataclass(frozen=True)
@@ -24,7 +20,7 @@ class Arguments:
     error is noise, estimation, or what no policy can remove; where it is worst; and how random its policy is.
 
     SOURCE is a run that `ipe train` made, or a DQN that Stable-Baselines3 saved (.zip; loading it unpickles: load only
-    what you trust). The transitions are collected by its own behaviour, or given. Without SOURCE, --transitions (or
+    what you trust). The transitions are collected by SOURCE's behaviour, or given. Without SOURCE, --transitions (or
     --minari), --q and --gamma are needed.
 
     examples:
@@ -34,45 +30,51 @@ class Arguments:
       ipe audit --minari CartPole/random-v0 model.zip
     """
 
-    source: Annotated[Positional[Text], arg(metavar="[SOURCE]", help_behavior_hint="")] = None
-    """A run's folder, or a model.zip of Stable-Baselines3."""
-    transitions: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
-    """The batch, .npz: action, reward, terminated, and state and next_state (whole numbers) or observation and
-    next_observation (arrays)."""
-    minari: Annotated[Text, arg(metavar="NAME", help_behavior_hint="")] = None
-    """A Minari data set on this machine, instead."""
-    q: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
-    """The values, .npz: q, a table of shape (states, actions), NaN where an action does not exist; or q and q_next of
-    shape (transitions, actions), and policy_next, the evaluation policy's probabilities, if there is one."""
-    gamma: Annotated[Number, arg(help_behavior_hint="(default: SOURCE's)")] = None
-    """The discount."""
-    env: Annotated[Text, arg(metavar="ID", help_behavior_hint="")] = None
-    """Where a model.zip collects transitions. One that was trained under VecNormalize is audited from Python
-    (docs/audit.md): its statistics are not in the file."""
-    seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: the first)")] = None
-    """Which trained seed of a run."""
-    frames: Annotated[WholeNumber, arg(help_behavior_hint="(default: 5000; of --minari, all)")] = None
-    """How many transitions to collect, or to take of a Minari data set."""
-    draws: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
-    """The seed of the episodes, and of a policy that is fitted."""
-    deterministic: Annotated[YesOrNo, arg(help_behavior_hint="")] = None
-    """Whether a state and an action always have the same reward and successor. By default, for numbered states, as the
-    batch shows; else it is not known."""
-    refit: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Fit an evaluation policy to part of the batch, even if there is a policy network. Not for numbered states, where
-    it is solved for."""
-    worst: Annotated[WholeNumber, arg(help_behavior_hint="(default: 10)")] = None
-    """How many of the worst states to list, or of the transitions that no policy explains."""
-    tolerance: Annotated[Number, arg(help_behavior_hint="(default: 1e-9; without numbered states 1e-5)")] = None
-    """The residual, relative to the values, that counts as none."""
-    json: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Print one JSON object instead of the table."""
-    out: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write that JSON to a file."""
-    figure: Annotated[Text, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Draw the audit: .svg, .png or .pdf."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Replace the files at --out and --figure if they are there."""
+    source: str | None = argument("SOURCE", "A run's folder, or a model.zip of Stable-Baselines3.", None)
+    transitions: str | None = option(
+        "The batch, .npz: action, reward, terminated, and state and next_state (whole numbers) or observation and "
+        "next_observation (arrays).",
+        None,
+        metavar="FILE",
+    )
+    minari: str | None = option("Take the transitions from this Minari data set on this machine.", None, metavar="NAME")
+    q: str | None = option(
+        "The values, .npz: q, a table of shape (states, actions), NaN where an action does not exist; or q and q_next "
+        "of shape (transitions, actions), and policy_next, the evaluation policy's probabilities, if there is one.",
+        None,
+        metavar="FILE",
+    )
+    gamma: float | None = option("The discount.", None, shown="SOURCE's")
+    env: str | None = option(
+        "The environment in which a model.zip collects transitions. A model that was trained under VecNormalize is "
+        "audited from Python (docs/audit.md): its statistics are not in the file.",
+        None,
+        metavar="ID",
+    )
+    seed: int | None = option("Which trained seed of a run to audit.", None, shown="the first")
+    frames: int | None = option(
+        "How many transitions to collect, or to take of a Minari data set.", None, shown="5000; of --minari, all"
+    )
+    draws: int = option("The seed of the episodes, and of a policy that is fitted.", 0)
+    deterministic: bool | None = option(
+        "Whether a state and an action always have the same reward and successor. By default the batch decides it for "
+        "numbered states; for other observations it is not known.",
+        None,
+        choices=("yes", "no"),
+        read=lambda word: word == "yes",
+    )
+    refit: bool = flag(
+        "Fit an evaluation policy to part of the batch, even if there is a policy network. Not for numbered states, "
+        "whose evaluation policy is computed exactly."
+    )
+    worst: int = option("How many of the worst states to list, or of the transitions that no policy explains.", 10)
+    tolerance: float | None = option(
+        "The residual, relative to the values, that counts as none.", None, shown="1e-9; without numbered states 1e-5"
+    )
+    json: bool = flag("Print one JSON object instead of the table.")
+    out: str | None = option("Write that JSON to a file.", None, metavar="FILE")
+    figure: str | None = option("Draw the audit: .svg, .png or .pdf.", None, metavar="FILE")
+    overwrite: bool = flag("Replace the files at --out and --figure if they are there.")
 
 
 def run(arguments: Arguments) -> None:
@@ -88,11 +90,10 @@ def run(arguments: Arguments) -> None:
         from ipe.figures.style import save_figure
 
         drawn = draw_audit(result)
+    _check_files(arguments)  # again: the audit may have taken minutes
     if arguments.out is not None:
-        _check_file("--out", arguments.out, arguments.overwrite)  # again: the audit may have taken minutes
         write_atomic(arguments.out, lambda file: file.write(f"{content}\n".encode()))
     if arguments.figure is not None:
-        _check_file("--figure", arguments.figure, arguments.overwrite)
         save_figure(drawn, arguments.figure)
     print(content if arguments.json else str(result))
     if not arguments.json:
@@ -102,7 +103,7 @@ def run(arguments: Arguments) -> None:
 
 
 def _check(arguments: Arguments) -> None:
-    """What can be said before anything is imported or read."""
+    """Refuse what can be refused before anything is imported or read."""
     given = arguments.transitions is not None or arguments.minari is not None
     if arguments.transitions is not None and arguments.minari is not None:
         raise InputError("give --transitions or --minari, not both")
@@ -115,35 +116,27 @@ def _check(arguments: Arguments) -> None:
         if arguments.refit:
             raise InputError("--refit goes with SOURCE; leave policy_next out of --q for a policy that is fitted")
     else:
-        _refuse(arguments, ("q", "gamma"), f"is {arguments.source}'s own; leave it out")
+        _refuse(arguments, ("q", "gamma"), f"comes with {arguments.source}; leave it out")
         if _is_model(arguments.source):
             _refuse(arguments, ("seed",), "is of a run; a saved model is one seed")
             if (arguments.env is None) == (not given):
                 raise InputError("a saved model needs --env, --transitions or --minari, and one of them only")
         else:
             _refuse(arguments, ("env",), "goes with a model.zip; a run knows its environment")
-    if arguments.draws is not None and arguments.draws < 0:
+    if arguments.draws < 0:
         raise InputError(f"--draws must be a whole number of 0 or more, found {arguments.draws}")
     if arguments.transitions is not None:
         _refuse(arguments, ("frames",), "is of transitions that are collected, or of --minari")
-    for option, path in (("--out", arguments.out), ("--figure", arguments.figure)):
-        if path is not None:
-            _check_file(option, path, arguments.overwrite)
     if arguments.out is not None and arguments.out == arguments.figure:
         raise InputError("--out and --figure are the same file")
-    if arguments.out is not None and not arguments.out.lower().endswith(".json"):
-        raise InputError(f"--out {arguments.out}: the suffix must be .json")
+    _check_files(arguments)
+
+
+def _check_files(arguments: Arguments) -> None:
+    if arguments.out is not None:
+        check_out(arguments.out, arguments.overwrite, (".json",))
     if arguments.figure is not None:
-        from ipe.figures.style import check_figure_path
-
-        check_figure_path(arguments.figure)
-
-
-def _check_file(option: str, path: str, overwrite: bool) -> None:
-    try:
-        check_out(path, overwrite)
-    except InputError as error:
-        raise InputError(str(error).replace("--out", option, 1)) from None
+        check_out(arguments.figure, arguments.overwrite, FIGURE, "--figure")
 
 
 def _refuse(arguments: Arguments, names: tuple[str, ...], why: str) -> None:
@@ -157,28 +150,25 @@ def _is_model(source: str) -> bool:
 
 
 def _audit(arguments: Arguments) -> Audit:
-    from ipe.audit import audit, audit_run, audit_sb3
+    from ipe.audit import Fit, audit, audit_run, audit_sb3
 
     batch = _batch(arguments)
-    options: dict[str, Any] = {"deterministic": arguments.deterministic, "tolerance": arguments.tolerance}
-    options["worst"] = 10 if arguments.worst is None else arguments.worst
+    options: dict[str, Any] = {
+        "deterministic": arguments.deterministic,
+        "tolerance": arguments.tolerance,
+        "worst": arguments.worst,
+    }
+    fit = Fit(seed=arguments.draws)
     if arguments.source is None:
-        if batch is None or arguments.gamma is None:  # `_check` has seen to it
+        if batch is None or arguments.gamma is None:  # `_check` has refused that
             raise InputError("--transitions and --gamma are missing")
-        return audit(batch, gamma=arguments.gamma, fit=_fit(arguments), **_values(str(arguments.q)), **options)
-    options |= {"transitions": batch, "fit": _fit(arguments), "refit": arguments.refit}
-    options["draws"] = 0 if arguments.draws is None else arguments.draws
+        return audit(batch, gamma=arguments.gamma, fit=fit, **_values(str(arguments.q)), **options)
+    options |= {"transitions": batch, "fit": fit, "refit": arguments.refit, "draws": arguments.draws}
     if arguments.frames is not None and batch is None:
         options["frames"] = arguments.frames
     if _is_model(arguments.source):
         return audit_sb3(arguments.source, env=arguments.env, **options)
     return audit_run(arguments.source, seed=arguments.seed, **options)
-
-
-def _fit(arguments: Arguments) -> Fit:
-    from ipe.audit import Fit
-
-    return Fit(seed=0 if arguments.draws is None else arguments.draws)
 
 
 def _batch(arguments: Arguments) -> Transitions | None:

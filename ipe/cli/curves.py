@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.outputs import check_out
-from ipe.cli.parsing import Flag
-from ipe.errors import InputError
+from ipe.cli.options import argument, flag, option
+from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
 if TYPE_CHECKING:
     from ipe.deep.runs import Run
@@ -29,22 +26,14 @@ class Arguments:
       ipe curves runs/LunarLander-v3-epsilon-ipe runs/LunarLander-v3-epsilon-greedy --out both.pdf
     """
 
-    runs: Annotated[Positional[tuple[str, ...]], arg(metavar="RUN [RUN ...]")]
-    """Folders that `ipe train` made."""
-    out: Annotated[str, arg(metavar="FILE")]
-    """The figure: .svg, .png or .pdf."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Replace the file at --out if there is one."""
+    runs: tuple[str, ...] = argument("RUN", "Folders that `ipe train` made.")
+    out: str = option("The figure: .svg, .png or .pdf.", metavar="FILE")
+    overwrite: bool = flag(OVERWRITE)
 
 
 def run(arguments: Arguments) -> None:
     """Draw the figure and print the table."""
-    from ipe.figures.style import check_figure_path
-
-    if not arguments.runs:
-        raise InputError("RUN is missing; see `ipe curves --help`")
-    check_out(arguments.out, arguments.overwrite)
-    check_figure_path(arguments.out)
+    check_out(arguments.out, arguments.overwrite, FIGURE)
 
     from ipe.analysis.differences import differences_text
     from ipe.analysis.scores import standard_error

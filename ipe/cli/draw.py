@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.inputs import read_mdp
-from ipe.cli.outputs import check_out
-from ipe.cli.parsing import Flag
+from ipe.cli.inputs import MDP, read_mdp
+from ipe.cli.options import argument, flag, option
+from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
 
 @dataclass(frozen=True)
@@ -21,22 +18,16 @@ class Arguments:
       ipe draw chain:n=4,slip=0.1 --out chain.png
     """
 
-    mdp: Annotated[Positional[str], arg(metavar="MDP")]
-    """The MDP, of at most 12 states: a file (.npz, .json), or a name of the zoo, alone or with parameters as in
-    chain:n=4,slip=0.1 (`ipe zoo` lists them)."""
-    out: Annotated[str, arg(metavar="FILE")]
-    """The figure: .svg, .png or .pdf."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Replace the file at --out if there is one."""
+    mdp: str = argument("MDP", f"The MDP, of at most 12 states: {MDP}")
+    out: str = option("The figure: .svg, .png or .pdf.", metavar="FILE")
+    overwrite: bool = flag(OVERWRITE)
 
 
 def run(arguments: Arguments) -> None:
     """Draw the MDP into the file."""
+    check_out(arguments.out, arguments.overwrite, FIGURE)
     from ipe.figures.mdp import draw_mdp
-    from ipe.figures.style import check_figure_path
 
-    check_out(arguments.out, arguments.overwrite)
-    check_figure_path(arguments.out)
     mdp = read_mdp(arguments.mdp)
     draw_mdp(mdp, arguments.out)
     print(f"wrote {arguments.out}: {mdp!r}")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional, arg
-
+from ipe.cli.display import Display
+from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import json_text
-from ipe.cli.parsing import Flag, Text, WholeNumber
 from ipe.cli.seeds import trained_seeds
-from ipe.cli.tables import columns, number
+from ipe.cli.tables import columns, decimal
 
 if TYPE_CHECKING:
     from ipe.deep import Evaluation
@@ -30,20 +29,13 @@ class Arguments:
       ipe evaluate runs/LunarLander-v3-epsilon-ipe --behaviour --episodes 30 --seeds 0,3 --json
     """
 
-    run: Annotated[Positional[str], arg(metavar="RUN")]
-    """The run's folder."""
-    episodes: Annotated[WholeNumber, arg(help_behavior_hint="(default: 100)")] = None
-    """Per trained seed."""
-    behaviour: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Act by the run's behaviour as when training ended or was stopped, instead of greedily."""
-    seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
-    """The seed of the episodes: the same one gives the same numbers."""
-    seeds: Annotated[Text, arg(metavar="SEEDS", help_behavior_hint="(default: all)")] = None
-    """Some of the trained seeds, with commas: 0,3."""
-    frame_limit: Annotated[WholeNumber, arg(help_behavior_hint="(default: as in training)")] = None
-    """Truncate episodes after this many frames."""
-    json: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Print one JSON object instead of the table."""
+    run: str = argument("RUN", "The run's folder.")
+    episodes: int = option("How many episodes to play with each trained seed.", 100)
+    behaviour: bool = flag("Act by the run's behaviour as when training ended or was stopped, instead of greedily.")
+    seed: int = option("The seed of the episodes: the same seed gives the same numbers.", 0)
+    seeds: str | None = option("Only these trained seeds, with commas: 0,3.", None, metavar="SEEDS", shown="all")
+    frame_limit: int | None = option("Truncate episodes after this many frames.", None, shown="as in training")
+    json: bool = flag("Print one JSON object instead of the table.")
 
 
 def run(arguments: Arguments) -> None:
@@ -51,25 +43,16 @@ def run(arguments: Arguments) -> None:
     seeds = None if arguments.seeds is None else trained_seeds(arguments.seeds)
     from ipe.deep import evaluate
 
-    live = sys.stderr is not None and sys.stderr.isatty()
-    episodes = 100 if arguments.episodes is None else arguments.episodes
-
-    def show(seed: int, done: int) -> None:
-        print(f"\r\033[Kseed {seed}: episode {done} of {episodes}", end="", file=sys.stderr, flush=True)
-
-    try:
+    with Display("ipe evaluate", keep=False) as display:
         result = evaluate(
             arguments.run,
-            episodes=episodes,
+            episodes=arguments.episodes,
             behaviour=arguments.behaviour,
-            seed=0 if arguments.seed is None else arguments.seed,
+            seed=arguments.seed,
             seeds=seeds,
             frame_limit=arguments.frame_limit,
-            progress=show if live else None,
+            progress=lambda seed, done: display.show([f"seed {seed}: episode {done} of {arguments.episodes}"]),
         )
-    finally:
-        if live:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
     print(json_text(contents(result)) if arguments.json else "\n".join(_lines(result)))
 
 
@@ -86,13 +69,13 @@ def contents(result: Evaluation) -> dict[str, Any]:
         "standard_error": _or_none(result.standard_error),
         "seeds": [
             {
-                "seed": own.seed,
-                "mean": own.mean,
-                "standard_error": _or_none(own.standard_error),
-                "returns": own.returns.tolist(),
-                "lengths": own.lengths.tolist(),
+                "seed": one.seed,
+                "mean": one.mean,
+                "standard_error": _or_none(one.standard_error),
+                "returns": one.returns.tolist(),
+                "lengths": one.lengths.tolist(),
             }
-            for own in result.seeds
+            for one in result.seeds
         ],
         "left_out": {str(seed): why for seed, why in result.left_out.items()},
     }
@@ -104,10 +87,10 @@ def _or_none(value: float) -> float | None:
 
 def _lines(result: Evaluation) -> list[str]:
     rows = [["seed", "mean return", "standard error", "least", "most", "mean length"]]
-    for own in result.seeds:
-        ends = [number(float(own.returns.min())), number(float(own.returns.max()))]
-        length = number(float(own.lengths.mean()), 1)
-        rows.append([str(own.seed), number(own.mean), number(own.standard_error), *ends, length])
+    for one in result.seeds:
+        ends = [decimal(float(one.returns.min())), decimal(float(one.returns.max()))]
+        length = decimal(float(one.lengths.mean()), 1)
+        rows.append([str(one.seed), decimal(one.mean), decimal(one.standard_error), *ends, length])
     lines = [
         f"{result.environment}, trained with {result.behaviour}: {result.folder}",
         f"policy: {result.policy}; {result.episodes} new episodes per trained seed (evaluation seed {result.seed})",
@@ -117,7 +100,8 @@ def _lines(result: Evaluation) -> list[str]:
     ]
     n = len(result.seeds)
     if n > 1:
-        error = number(result.standard_error)
-        lines.append(f"mean over {n} trained seeds {number(result.mean)}, standard error over seeds {error}")
+        error = decimal(result.standard_error)
+        lines.append(f"mean over {n} trained seeds {decimal(result.mean)}, standard error over seeds {error}")
     lines += [f"left out: seed {seed} {why}" for seed, why in result.left_out.items()]
-    return lines if lines[-1] else lines[:-1]
+    run = shlex.quote(str(result.folder))
+    return [*lines, f"next: ipe watch {run} --out run.gif; ipe audit {run}"]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import webbrowser
 from dataclasses import dataclass
-from typing import Annotated
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.inputs import read_mdp
-from ipe.cli.outputs import check_out
-from ipe.cli.parsing import Flag, Text, WholeNumber
+from ipe.cli.inputs import MDP, read_mdp
+from ipe.cli.options import argument, flag, option
+from ipe.cli.outputs import OVERWRITE, check_out
 from ipe.errors import InputError
 
 
@@ -19,7 +16,7 @@ from ipe.errors import InputError
 class Arguments:
     """Explore the value polytope of a two-state MDP in the browser.
 
-    Drag a value function and see its evaluation policy, what that is truly worth, and how far the values are from
+    Drag a value function and see its evaluation policy, the true values of that policy, and how far the values are from
     those of any policy; edit the MDP; watch Algorithm 1 learn. The page is served on this machine only, until Ctrl-C;
     or written to a file that opens without a server.
 
@@ -29,17 +26,13 @@ class Arguments:
       ipe explore my-mdp.json --out explorer.html
     """
 
-    mdp: Annotated[Positional[str], arg(metavar="MDP")] = "switch-stay"
-    """The MDP, with two states that are not terminal: a file (.npz, .json), or a name of the zoo, alone or with
-    parameters as in switch-stay:slip=0.1 (`ipe zoo` lists them)."""
-    out: Annotated[Text, arg(metavar="FILE", help_behavior_hint="(default: serve it)")] = None
-    """Write the page to this file, .html, and serve nothing."""
-    port: Annotated[WholeNumber, arg(help_behavior_hint="(default: any that is free)")] = None
-    """The port of 127.0.0.1 to serve at."""
-    no_browser: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Print the address and open no browser."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Replace the file at --out if there is one."""
+    mdp: str = argument("MDP", f"The MDP, with two states that are not terminal: {MDP}", "switch-stay")
+    out: str | None = option(
+        "Write the page to this file, .html, and serve nothing.", None, metavar="FILE", shown="serve it"
+    )
+    port: int | None = option("The port of 127.0.0.1 to serve the page at.", None, shown="any that is free")
+    no_browser: bool = flag("Print the address and open no browser.")
+    overwrite: bool = flag(OVERWRITE)
 
 
 def run(arguments: Arguments) -> None:
@@ -63,12 +56,12 @@ def run(arguments: Arguments) -> None:
             if not arguments.no_browser:
                 webbrowser.open(server.url)
             server.serve_forever()
-        except KeyboardInterrupt:  # the way it is meant to end
+        except KeyboardInterrupt:  # how serving is meant to end
             print("\nended")
 
 
 def _check_together(arguments: Arguments) -> None:
-    """Nothing that is given may go unused."""
+    """Refuse options that would have no effect."""
     if arguments.out is None:
         if arguments.overwrite:
             raise InputError("--overwrite has no effect without --out")

@@ -1,21 +1,25 @@
-"""What commands are given: MDPs by file or by name; values from a file, from the words themselves or from a pipe."""
+"""The MDPs and values that commands take: MDPs by file or by name; values from a file, the words or a pipe."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipe.base.words import did_you_mean
+from ipe.cli.options import number, whole_number
 from ipe.errors import InputError
 
 if TYPE_CHECKING:  # numpy and scipy come when a command runs, not for its help
     from ipe.base.arrays import Array
     from ipe.checks import Form
     from ipe.mdp import FiniteMDP
+
+MDP = "a file (.npz, .json), or a name of the zoo, alone or with parameters as in chain:n=4,slip=0.1 (see `ipe zoo`)."
+"""What the help of every command says about an MDP."""
 
 _VALUE_FILES = (".npy", ".npz", ".json", ".csv", ".txt")
 
@@ -78,14 +82,10 @@ def _parameter(text: str) -> Any:
     """A whole number (also as `1e5`), a number, true or false; anything else is a string."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if re.fullmatch(r"[+-]?\d[\d_]*(e\+?\d+)?", text, re.IGNORECASE):
-        digits, _, exponent = text.lower().partition("e")
-        if int(exponent or 0) <= 18:  # 10^18 is more than any size there is; beyond, it would be digits without end
-            return int(digits) * 10 ** int(exponent or 0)
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    for read in (whole_number, number):
+        with contextlib.suppress(ValueError):
+            return read(text)
+    return text
 
 
 def read_values(text: str, mdp: FiniteMDP) -> tuple[Form, Array]:
@@ -162,7 +162,7 @@ def _numbers(text: str, option: str) -> list[list[float]] | None:
         table.append([])
         for cell in row.split(","):
             try:
-                table[-1].append(float(cell))
+                table[-1].append(number(cell))
             except ValueError:
                 if os.path.exists(text):
                     return None

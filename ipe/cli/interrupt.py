@@ -1,7 +1,8 @@
-"""Ctrl-C that ends the program also from inside a solver.
+"""Ctrl-C and SIGTERM: commands that save say how to go on; commands that compute end even inside a solver.
 
-Python turns the signal into a `KeyboardInterrupt` once it is back from whatever C code is running; HiGHS or a dense
-factorisation can take minutes. A thread that waits for the signal ends the process where Python does not.
+Python turns a signal into a `KeyboardInterrupt` once it is back from whatever C code is running; HiGHS or a dense
+factorisation can take minutes. For such commands a thread waits for the signal, and ends the process if
+Python does not.
 """
 
 from __future__ import annotations
@@ -15,27 +16,48 @@ import time
 from collections.abc import Callable, Iterator
 
 GRACE = 1.0
-"""Seconds that Python has to end by itself, its files closed and removed."""
+"""The seconds that Python has to end by itself after Ctrl-C, its files closed and removed."""
+
+
+class Stopped(Exception):  # noqa: N818
+    """A command was stopped by a signal, and has said how to go on.
+
+    Args:
+        sentence: how far the command came, and how to go on.
+        code: the exit code.
+    """
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+@contextlib.contextmanager
+def stoppable(sentence: Callable[[KeyboardInterrupt], str]) -> Iterator[None]:
+    """Inside this block, Ctrl-C and SIGTERM end the command with a sentence and the exit code of the signal.
+
+    Args:
+        sentence: makes the sentence, from the interrupt that the work raised after it had saved what it has.
+    """
+    with hearing_signals() as heard:
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            raise Stopped(sentence(interrupt), 128 + (heard() or signal.SIGINT)) from None
 
 
 @contextlib.contextmanager
 def ending_soon(on_time_out: Callable[[], int]) -> Iterator[None]:
     """Inside this block, Ctrl-C ends the process after `GRACE` seconds at the latest.
 
-    It ends by a `KeyboardInterrupt` as always, if that comes in time. For programs, in their main thread.
+    The process ends by a `KeyboardInterrupt` as always, if that comes in time. Only a program's main thread may use it.
 
     Args:
         on_time_out: says what is to be said, and returns the exit code.
     """
-    heard, told = socket.socketpair()
-    told.setblocking(False)
-    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(heard, on_time_out), daemon=True).start()
-    try:
+    with _signal_numbers() as heard:
+        threading.Thread(target=_watch, args=(heard, on_time_out), daemon=True).start()
         yield
-    finally:
-        signal.set_wakeup_fd(before)
-        told.close()
 
 
 def _watch(heard: socket.socket, on_time_out: Callable[[], int]) -> None:
@@ -60,30 +82,36 @@ def _closed_within(heard: socket.socket, seconds: float) -> bool:
 
 @contextlib.contextmanager
 def hearing_signals() -> Iterator[Callable[[], int | None]]:
-    """Inside this block, know which signal it was that some handler of Python's made an exception of.
+    """Inside this block, know which signal it was that one of Python's handlers made an exception of.
 
-    For programs, in their main thread; in another one nothing is heard.
+    Outside a program's main thread nothing is heard.
 
     Yields:
-        A function that returns the first signal so far, None if there was none.
+        A function that returns the number of the first signal so far, None if there was none.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
+    numbers: list[int] = []
+    with _signal_numbers() as heard, heard:
+        heard.setblocking(False)
+
+        def first() -> int | None:
+            with contextlib.suppress(BlockingIOError):
+                numbers.extend(heard.recv(64))
+            return numbers[0] if numbers else None
+
+        yield first
+
+
+@contextlib.contextmanager
+def _signal_numbers() -> Iterator[socket.socket]:
+    """A socket to which Python writes the number of every signal, until this block is left."""
     heard, told = socket.socketpair()
-    heard.setblocking(False)
     told.setblocking(False)
     before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    numbers: list[int] = []
-
-    def first() -> int | None:
-        with contextlib.suppress(BlockingIOError):
-            numbers.extend(heard.recv(64))
-        return numbers[0] if numbers else None
-
     try:
-        yield first
+        yield heard
     finally:
         signal.set_wakeup_fd(before)
         told.close()
-        heard.close()

@@ -1,34 +1,55 @@
-"""What commands write: files that are never replaced unasked, and strict JSON."""
+"""The files that commands write, which are never replaced unasked, and strict JSON."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipe.errors import InputError
 
+FIGURE = (".svg", ".png", ".pdf")
+"""The suffixes of figures."""
+OVERWRITE = "Replace the file at --out if there is one."
 
-def check_out(path: str, overwrite: bool) -> None:
-    """That a file can be written at this path: asked before the work, not after it.
+
+def check_out(path: str, overwrite: bool, suffixes: Sequence[str] = (), option: str = "--out") -> None:
+    """Refuse a path at which a file cannot be written: before the work, not after it.
 
     Args:
         path: where the file will go.
         overwrite: whether a file that is already there may be replaced.
+        suffixes: what the path may end with. Default: anything.
+        option: the option that the path is given by.
     """
     if not path:
-        raise InputError("--out is empty")
+        raise InputError(f"{option} is empty")
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
-        raise InputError(f"--out {path} is a folder, not a file")
+        raise InputError(f"{option} {path} is a folder, not a file")
     if not os.path.isdir(folder):
-        raise InputError(f"--out {path}: there is no folder {folder}")
-    if os.path.lexists(path) and not overwrite:
-        raise InputError(f"--out {path} exists; give --overwrite to replace it")
+        raise InputError(f"{option} {path}: there is no folder {folder}")
+    if _exists(path, option) and not overwrite:
+        raise InputError(f"{option} {path} exists; give --overwrite to replace it")
+    suffix = os.path.splitext(path)[1]
+    if suffixes and suffix.lower() not in suffixes:
+        *others, last = suffixes
+        known = f"{', '.join(others)} or {last}" if others else last
+        raise InputError(f"{option} {path}: the suffix must be {known}; found {suffix or 'none'}")
     if not os.access(folder, os.W_OK):
-        raise InputError(f"--out {path}: the folder {folder} cannot be written to")
+        raise InputError(f"{option} {path}: the folder {folder} cannot be written to")
+
+
+def _exists(path: str, option: str) -> bool:
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:  # a name that is too long for the file system
+        raise InputError(f"{option} {path}: {error.strerror or error}") from None
+    return True
 
 
 def json_text(content: Mapping[str, Any]) -> str:

@@ -1,183 +1,171 @@
-"""A command's arguments by tyro, and what tyro says about wrong ones in one sentence.
+"""The words of a command line, read into a command's dataclass; one sentence for what is wrong with them; the help.
 
-tyro reports errors as boxes of several lines on standard error. Options that do not exist or stand twice are found
-here, by name; the rest is taken from the box.
+No library does this. argparse takes the values -6,-18 for an option; tyro, which was used before, tells its errors only
+as boxes that it draws on the terminal, from which every sentence had to be scraped.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
-import io
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, TypeVar, get_type_hints
-
-import tyro
-from tyro.constructors import PrimitiveConstructorSpec
+import shutil
+import textwrap
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_origin
 
 from ipe.base.words import did_you_mean
+from ipe.cli.options import Option, inner, options_in
 from ipe.errors import InputError
 
 T = TypeVar("T")
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_RULE = re.compile(r"[─-]+")
-
-# What tyro says, and how it is said here. What matches none of these is passed on as it is.
-_REWORDED = (
-    (r"invalid choice (.*) for argument '(.*)'\. Expected one of \((.*)\)\.", r"\2 must be one of \3; found \1"),
-    (r"Missing value for argument '(.*)'\. Expected .* values\.", r"\1 needs a value"),
-    (r"Error parsing (\S+): (.*)", r"\1 \2"),
-)
+_HELP = ("-h", "--help")
+_INDENT = 24
+"""The column of the help at which the sentences about options begin."""
+_WIDEST = 100
 
 
-def parse(arguments: type[T], words: Sequence[str], prog: str) -> T:
-    """The arguments of a command as its dataclass; prints the help and exits if that is what they ask for.
+def parse(arguments: type[T], words: Sequence[str], prog: str) -> T | None:
+    """Read a command's words into its dataclass, or print its help if they ask for that.
 
     Args:
-        arguments: the dataclass. Its docstring is the help's text, examples included.
+        arguments: the dataclass. Its `OTHER_WORDS`, if it has some, answer words that users of other programs try.
         words: what stands on the command line after the command.
         prog: the command as the user writes it, `ipe solve`.
+
+    Returns:
+        The arguments; None if the help was printed.
 
     Raises:
         InputError: in one sentence that names the argument.
     """
-    _check_options(arguments, words, prog)
-    said = io.StringIO()
+    options = list(options_in(arguments))
     try:
-        with contextlib.redirect_stderr(said):
-            found, unknown = tyro.cli(
-                arguments,
-                prog=prog,
-                description=inspect.cleandoc(arguments.__doc__ or ""),
-                args=words,
-                return_unknown_args=True,
-            )
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        raise InputError(f"{_sentence(said.getvalue())}; see `{prog} --help`") from None
-    if unknown:
-        what = f"there is no option {unknown[0]}" if unknown[0].startswith("-") else f"{unknown[0]!r} is one too many"
-        raise InputError(f"{what}; see `{prog} --help`")
+        found = _read(options, words, getattr(arguments, "OTHER_WORDS", {}))
+    except InputError as error:
+        raise InputError(f"{error}; see `{prog} --help`") from None
+    if found is None:
+        print("\n".join(_help(arguments, options, prog)))
+        return None
+    missing = [option.usage.partition(" [")[0] for option in options if option.required and option.path not in found]
+    if missing:
+        raise InputError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; see `{prog} --help`")
+    return _build(arguments, found)
+
+
+def _read(options: Sequence[Option], words: Sequence[str], others: Mapping[str, str]) -> dict[Any, Any] | None:
+    """The value of every option that is given, by its path; None if the words ask for help."""
+    by_name = {option.name: option for option in options if option.declared.kind != "argument"}
+    places = deque(option for option in options if option.declared.kind == "argument")
+    found: dict[tuple[str, ...], Any] = {}
+    left = deque(words)
+    dashes = True
+    while left:
+        word = left.popleft()
+        if dashes and word in _HELP:
+            return None
+        if dashes and word == "--":
+            dashes = False
+        elif dashes and word.startswith("-") and word != "-" and not re.match(r"-[0-9.]", word):
+            _read_option(word, by_name, places, found, left, others)
+        elif not places:
+            raise InputError(f"{word!r} is one too many")
+        elif get_origin(places[0].type) is tuple:
+            found[places[0].path] = (*found.get(places[0].path, ()), word)
+        else:
+            found[places.popleft().path] = word
     return found
 
 
-def _check_options(arguments: type[Any], words: Sequence[str], prog: str) -> None:
-    """That every `--option` exists and stands once: tyro would take the last of two."""
-    known = ["--help", *(f"--{name}" for name in option_names(arguments))]
-    seen = set()
-    for word in words:
-        if word == "--":
-            break
-        if not word.startswith("--"):
-            continue
-        option = word.partition("=")[0].replace("_", "-")
-        if option not in known:
-            hint = did_you_mean(option, known)
-            raise InputError(f"there is no option {word.partition('=')[0]}{hint}; see `{prog} --help`")
-        if option in seen:
-            raise InputError(f"{option} is given twice")
-        seen.add(option)
+def _read_option(
+    word: str,
+    by_name: Mapping[str, Option],
+    places: Sequence[Option],
+    found: dict[tuple[str, ...], Any],
+    left: deque[str],
+    others: Mapping[str, str],
+) -> None:
+    """Add the value of an option to those found; the words left lose the value if it is a word of its own."""
+    written, equals, value = word.partition("=")
+    name = written.replace("_", "-")
+    if name not in by_name:
+        instead = f": {others[name]}" if name in others else did_you_mean(name, [*by_name, "--help"])
+        raise InputError(f"there is no option {written}{instead}")
+    option = by_name[name]
+    if option.path in found:
+        raise InputError(f"{name} is given twice")
+    if option.declared.kind == "flag":
+        if equals:
+            raise InputError(f"{name} takes no value, found {value!r}")
+        found[option.path] = True
+        return
+    if not equals:
+        alone = option.declared.alone
+        if alone is not None and not _is_value(left, places):
+            found[option.path] = alone
+            return
+        if not left or left[0].startswith("--"):
+            raise InputError(f"{name} needs a value")
+        value = left.popleft()
+    try:
+        found[option.path] = option.read(value)
+    except ValueError as error:
+        raise InputError(f"{name} {error}") from None
 
 
-def option_names(arguments: type[Any], prefix: str = "") -> Iterator[str]:
-    """The options of a command without their dashes; those of a part, a dataclass within, behind its name and a dot.
+def _is_value(left: Sequence[str], places: Sequence[Option]) -> bool:
+    """Whether the next word belongs to an option that may stand alone: it is a number, or no argument waits for it."""
+    return bool(left) and not left[0].startswith("--") and (not places or left[0][:1].isdigit())
 
-    Args:
-        arguments: the dataclass.
-        prefix: of its options. One whose type is marked with `tyro.conf.arg(prefix_name=False)` goes without.
-    """
-    hints = get_type_hints(arguments, include_extras=True)
-    for field in dataclasses.fields(arguments):
-        kind = hints[field.name]
-        marks = getattr(kind, "__metadata__", ())
-        kind = getattr(kind, "__origin__", kind) if marks else kind
-        bare = any(getattr(mark, "prefix_name", None) is False for mark in marks)
-        name = ("" if bare else prefix) + field.name.replace("_", "-")
-        if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-            yield from option_names(kind, f"{name}.")
+
+def _build(arguments: type[T], found: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> T:
+    """The dataclass with the values found; what is not there has its default."""
+    given = {}
+    for field in dataclasses.fields(arguments):  # type: ignore[arg-type]
+        inside = (*path, field.name)
+        if inside in found:
+            given[field.name] = found[inside]
+        elif field.metadata["declared"].kind == "part":
+            given[field.name] = _build(inner(field), found, inside)
+    return arguments(**given)
+
+
+def _help(arguments: type[Any], options: Sequence[Option], prog: str) -> Iterator[str]:
+    width = max(50, min(shutil.get_terminal_size().columns, _WIDEST))
+    yield " ".join(["usage:", prog, *(option.usage for option in options if _in_usage(option)), "[OPTIONS]"])
+    yield ""
+    yield from text_lines(inspect.cleandoc(arguments.__doc__ or ""), width)
+    for title, about in dict.fromkeys(option.section for option in sorted(options, key=lambda one: len(one.path))):
+        yield from ("", f"{title}:")
+        yield from textwrap.wrap(about, width, initial_indent="  ", subsequent_indent="  ")
+        for option in options:
+            if option.section == (title, about):
+                yield from _entry(option.usage, f"{option.declared.text} {option.default_text}".strip(), width)
+        if title == "options":
+            yield from _entry("-h, --help", "Show this text.", width)
+
+
+def _in_usage(option: Option) -> bool:
+    return option.required or option.declared.kind == "argument"
+
+
+def _entry(left: str, text: str, width: int) -> Iterator[str]:
+    """An option and its sentence beside it, or under it if the option is long."""
+    lines = textwrap.wrap(text, width - _INDENT, break_on_hyphens=False)
+    if len(left) > _INDENT - 4:
+        yield f"  {left}"
+        left = ""
+    yield f"  {left}".ljust(_INDENT) + "".join(lines[:1])
+    yield from (" " * _INDENT + line for line in lines[1:])
+
+
+def text_lines(text: str, width: int) -> Iterator[str]:
+    """A help text, its paragraphs filled to the width; paragraphs with indented lines, as examples are, stay."""
+    for i, paragraph in enumerate(text.split("\n\n")):
+        yield from [""] * (i > 0)
+        if "\n " in paragraph:
+            yield paragraph
         else:
-            yield name
-
-
-def _sentence(box: str) -> str:
-    """The message in a box that tyro has drawn: without its frame, its title, and the help at its end."""
-    title, *lines = [_COLOUR.sub("", line) for line in box.splitlines()] or [""]
-    inside = [line[2:].rstrip("│ ") for line in lines if line.strip() and not line.startswith("╰")]
-    if inside and _RULE.fullmatch(inside[0].strip()):
-        del inside[0]  # the frame of a terminal that has only ASCII
-    end = next((i for i, line in enumerate(inside) if _RULE.fullmatch(line.strip())), len(inside))
-    message = inside[:end]
-    if "Required" in title:
-        missing = [line.strip() for line in message if re.match(r" {4}\S", line)]
-        return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-    text = " ".join(" ".join(message).split())
-    for said, here in _REWORDED:
-        if found := re.fullmatch(said, text):
-            return found.expand(here)
-    return text
-
-
-def _number(words: list[str]) -> float:
-    try:
-        return float(words[0])
-    except ValueError:
-        raise ValueError(f"must be a number, found {words[0]!r}") from None
-
-
-def _whole_number(words: list[str]) -> int:
-    """Also as `2e6`, up to 10^18 times its digits: no size is larger, and more zeros would be zeros without end."""
-    digits, _, exponent = words[0].lower().partition("e")
-    if re.fullmatch(r"\+?\d{1,2}", exponent) and int(exponent) <= 18 and re.fullmatch(r"[+-]?\d+", digits):
-        return int(f"{digits}{'0' * int(exponent)}")
-    try:
-        return int(words[0])
-    except ValueError:
-        raise ValueError(f"must be a whole number, found {words[0]!r}") from None
-
-
-def _or_none(kind: type[Any], metavar: str, read: Callable[[list[str]], Any]) -> PrimitiveConstructorSpec[Any]:
-    """An option that is a `kind` or None. For `kind | None` itself, tyro explains at length why a word is neither."""
-    return PrimitiveConstructorSpec(
-        nargs=1,
-        metavar=metavar,
-        instance_from_str=read,
-        is_instance=lambda value: value is None or isinstance(value, kind),
-        str_from_instance=lambda value: [str(value)],
-    )
-
-
-def choice(words: Sequence[str], read: Callable[[str], Any] = str) -> Any:
-    """The type of an option that is one of these words, or left out. For `Literal[...] | None`, tyro offers None.
-
-    Args:
-        words: to choose from.
-        read: makes a value of the word.
-    """
-    return Annotated[
-        Any,
-        PrimitiveConstructorSpec(
-            nargs=1,
-            metavar="{" + ",".join(words) + "}",
-            instance_from_str=lambda found: read(found[0]),
-            is_instance=lambda value: True,
-            str_from_instance=lambda value: [str(value)],
-            choices=tuple(words),
-        ),
-    ]
-
-
-Number = Annotated[float | None, _or_none(float, "X", _number)]
-"""The type of an option that is a number, or left out."""
-
-Text = Annotated[str | None, _or_none(str, "TEXT", lambda words: words[0])]
-"""The type of an option that is a word, or left out."""
-
-WholeNumber = Annotated[int | None, _or_none(int, "N", _whole_number)]
-"""The type of an option that is a whole number, or left out."""
-
-Flag = tyro.conf.FlagCreatePairsOff[bool]
-"""The type of an option without a value: there is no `--no-json`."""
+            yield from textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)

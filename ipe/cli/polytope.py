@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.inputs import read_mdp
-from ipe.cli.outputs import check_out
-from ipe.cli.parsing import Flag
+from ipe.cli.inputs import MDP, read_mdp
+from ipe.cli.options import argument, flag, option
+from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
 if TYPE_CHECKING:
     from ipe.base.arrays import Array
 
 GRID_STEPS = 12
-"""About how many steps of the grid the longer side of the polytope takes."""
+"""About how many steps of the grid cover the longer side of the polytope."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +28,18 @@ class Arguments:
       ipe polytope dadashi-3 --no-map --out polytope.pdf
     """
 
-    mdp: Annotated[Positional[str], arg(metavar="MDP")]
-    """The MDP, with two states that are not terminal: a file (.npz, .json), or a name of the zoo, alone or with
-    parameters as in switch-stay:slip=0.1 (`ipe zoo` lists them)."""
-    out: Annotated[str, arg(metavar="FILE")]
-    """The figure: .svg, .png or .pdf."""
-    no_map: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Draw the polytope alone."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Replace the file at --out if there is one."""
+    mdp: str = argument("MDP", f"The MDP, with two states that are not terminal: {MDP}")
+    out: str = option("The figure: .svg, .png or .pdf.", metavar="FILE")
+    no_map: bool = flag("Draw the polytope alone.")
+    overwrite: bool = flag(OVERWRITE)
 
 
 def run(arguments: Arguments) -> None:
     """Draw the polytope, and the value map on a grid around it, into the file."""
+    check_out(arguments.out, arguments.overwrite, FIGURE)
     from ipe.figures.polytope import draw_polytope, draw_value_map
-    from ipe.figures.style import check_figure_path
     from ipe.polytope import value_polytope
 
-    check_out(arguments.out, arguments.overwrite)
-    check_figure_path(arguments.out)
     mdp = read_mdp(arguments.mdp)
     polytope = value_polytope(mdp)
     said = f"wrote {arguments.out}: {polytope!r}"
@@ -64,7 +55,7 @@ def run(arguments: Arguments) -> None:
 def grid_around(points: Array) -> Array:
     """A grid of round numbers whose outermost points lie beyond all the given ones; shape (n, 2).
 
-    On the zoo's Switch-Stay it is the paper's.
+    For the zoo's Switch-Stay MDP it is the grid of the paper.
 
     Example:
         >>> from ipe.polytope import paper_grid, value_polytope

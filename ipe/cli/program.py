@@ -1,54 +1,67 @@
 """The program `ipe`: which commands there are, and how each of them ends.
 
-A command is a module with a frozen dataclass `Arguments`, whose docstring is its help, and a function
-`run(arguments)`, which may return an exit code. Only the module of the command asked for is imported, and what is heavy
-(scipy, matplotlib) only when it runs, so that help and wrong arguments are answered at once.
+A command is a module with a frozen dataclass `Arguments` (see `ipe.cli.options`), whose docstring is its help, and a
+function `run(arguments)`, which may return an exit code. A command with commands of its own has a dictionary
+`COMMANDS` of such dataclasses instead. Only the module of the command asked for is imported, and what is heavy (scipy,
+matplotlib) only when it runs, so that help and wrong arguments are answered at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ipe.base.words import did_you_mean
+from ipe.cli.display import say
 from ipe.errors import InputError, NotSolvedError
 
 DONE, FAILED, WRONG_INPUT, NOT_SOLVED = 0, 1, 2, 3
 INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 and the number of the signal, as shells have it
 
+_LONGEST_WORD, _LONGEST_SENTENCE = 120, 1200
+
 
 class Command(NamedTuple):
-    """The module of a command, and what it does in one line."""
+    """The module of a command, and what the command does in one line."""
 
     module: str
     summary: str
     saves: bool = False
-    """Whether Ctrl-C makes it save what it has, for which it may take its time."""
+    """Whether the command, after Ctrl-C, saves what it has; it then takes the time that it needs to end."""
 
 
 COMMANDS: dict[str, Command] = {
-    "solve": Command("ipe.cli.solve", "the policy that a value function is the value of, or the nearest to it"),
-    "zoo": Command("ipe.cli.zoo", "the MDPs that have a name; or one MDP in full"),
-    "draw": Command("ipe.cli.draw", "a small MDP as a diagram: .svg, .png or .pdf"),
+    "solve": Command("ipe.cli.solve", "find the policy whose values these are, or the nearest to them"),
+    "zoo": Command("ipe.cli.zoo", "list the MDPs that have a name, or show one MDP in full"),
+    "draw": Command("ipe.cli.draw", "draw a small MDP as a diagram: .svg, .png or .pdf"),
     "reproduce": Command(
-        "ipe.cli.reproduce", "a study of the paper: figures, data and a verdict on every claim", saves=True
+        "ipe.cli.reproduce", "run a study of the paper: figures, data and a verdict on every claim", saves=True
     ),
-    "train": Command("ipe.cli.train", "DQN with epsilon-IPE or another behaviour, many seeds at once", saves=True),
-    "sweep": Command("ipe.cli.sweep", "a grid of settings by seeds, on this machine or a cluster", saves=True),
-    "status": Command("ipe.cli.status", "where a sweep is: done, running, failed, the time left"),
-    "evaluate": Command("ipe.cli.evaluate", "the returns of a trained run's policy in new episodes"),
-    "curves": Command("ipe.cli.curves", "learning curves of training runs as a figure, and the areas under them"),
-    "report": Command("ipe.cli.report", "a sweep's results as one page, figures and tables"),
-    "watch": Command("ipe.cli.watch", "a trained run's policy in its environment, as a GIF"),
-    "audit": Command("ipe.cli.audit", "a Q-function on transitions: noise, estimation, what no policy can remove"),
-    "polytope": Command("ipe.cli.polytope", "the values of all policies of a two-state MDP, and the value map on them"),
-    "explore": Command("ipe.cli.explore", "the value polytope of a two-state MDP in the browser: drag, edit, learn"),
+    "train": Command(
+        "ipe.cli.train", "train DQN with epsilon-IPE or another behaviour, many seeds at once", saves=True
+    ),
+    "sweep": Command("ipe.cli.sweep", "train a grid of settings by seeds, on this machine or a cluster", saves=True),
+    "status": Command("ipe.cli.status", "show how far a sweep is: done, running, failed, the time left"),
+    "evaluate": Command("ipe.cli.evaluate", "play new episodes with a trained run's policy, and print their returns"),
+    "curves": Command("ipe.cli.curves", "draw learning curves of training runs, and print the areas under them"),
+    "report": Command("ipe.cli.report", "write a sweep's results as one page, figures and tables"),
+    "watch": Command("ipe.cli.watch", "draw a trained run's policy in its environment as a GIF"),
+    "audit": Command("ipe.cli.audit", "split a Q-function's error into noise, estimation and what no policy removes"),
+    "polytope": Command("ipe.cli.polytope", "draw the values of all policies of a two-state MDP, and the value map"),
+    "explore": Command("ipe.cli.explore", "explore the value polytope of a two-state MDP in the browser"),
 }
+
+_OTHER_WORDS = {
+    "eval": "evaluate", "play": "evaluate", "test": "evaluate", "plot": "curves", "resume": "train --resume RUN",
+    "run": "train", "list": "zoo", "gif": "watch", "render": "watch",
+}  # fmt: skip
+"""Commands of other programs, and what they are called here."""
 
 _HELP = """\
 usage: ipe COMMAND ...
@@ -94,16 +107,13 @@ def main(args: Sequence[str] | None = None) -> int:
         return _main(sys.argv[1:])
     from ipe.cli.interrupt import ending_soon  # for the process, not for a caller within it
 
-    with ending_soon(lambda: _end(_name(sys.argv[1:]), "interrupted", INTERRUPTED)):
+    with ending_soon(lambda: _end(sys.argv[1:], "interrupted", INTERRUPTED)):
         return _main(sys.argv[1:])
 
 
-def _name(words: list[str]) -> str:
-    return f"ipe {words[0]}" if words and words[0] in COMMANDS else "ipe"
-
-
 def _main(words: list[str]) -> int:
-    name = _name(words)
+    from ipe.cli.interrupt import Stopped
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal has no characters for
     try:
@@ -111,19 +121,23 @@ def _main(words: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except InputError as error:
-        return _end(name, str(error), WRONG_INPUT)
+        return _end(words, str(error), WRONG_INPUT)
     except NotSolvedError as error:
-        return _end(name, str(error), NOT_SOLVED)
+        return _end(words, str(error), NOT_SOLVED)
     except MemoryError as error:
-        return _end(name, f"there is not enough memory ({str(error) or 'out of memory'})", WRONG_INPUT)
+        return _end(words, f"there is not enough memory ({str(error) or 'out of memory'})", WRONG_INPUT)
+    except Stopped as stopped:
+        return _end(words, str(stopped), stopped.code)
     except KeyboardInterrupt:
-        return _end(name, "interrupted", INTERRUPTED)
+        return _end(words, "interrupted", INTERRUPTED)
     except BrokenPipeError:
         _let_go_of_stdout()
         return BROKEN_PIPE
-    except OSError as error:  # a full disk, say: files that are read or written have their own InputError
+    except OSError as error:  # a full disk, say: files that are read or written have an InputError of their own
+        if error.errno == errno.ENAMETOOLONG:
+            return _end(words, f"the name of the file is too long: {error.filename}", WRONG_INPUT)
         _let_go_of_stdout()
-        return _end(name, f"cannot write the output: {error.strerror or error}", FAILED)
+        return _end(words, f"cannot write the output: {error.strerror or error}", FAILED)
     return code
 
 
@@ -131,52 +145,71 @@ def _run(words: list[str]) -> int:
     if not words:
         raise InputError(f"which command: {', '.join(COMMANDS)}? `ipe --help` says what they do")
     first, *rest = words
-    if first in ("-h", "--help"):
-        width = max(map(len, COMMANDS))
-        print(_HELP.format(commands="\n".join(f"  {n.ljust(width)}  {c.summary}" for n, c in COMMANDS.items())))
-    elif first == "--version":
-        print(f"ipe {_version()}")
-    elif first not in COMMANDS:
-        raise InputError(f"{_not_known(first)}; see `ipe --help`")
-    else:
-        from ipe.cli.parsing import parse  # tyro: not needed to say what commands there are
+    if first in ("version", "--version"):
+        import ipe
 
-        module = import_module(COMMANDS[first].module)
-        try:
-            arguments = parse(module.Arguments, rest, f"ipe {first}")
-        except SystemExit:  # it has printed the command's help
-            return DONE
-        return module.run(arguments) or DONE  # a command that always ends well returns nothing
-    return DONE
+        print(f"ipe {ipe.__version__}")
+        return DONE
+    if first == "help" and rest and rest[0] in COMMANDS:
+        return _run([*rest, "--help"])
+    if first in ("-h", "--help", "help"):
+        print(_HELP.format(commands=listing({name: command.summary for name, command in COMMANDS.items()})))
+        return DONE
+    from ipe.cli.parsing import parse
+
+    prog, arguments, run, left = command_of(words)
+    if arguments is None:  # the help of a command that has commands of its own, which is printed
+        return DONE
+    found = parse(arguments, left, prog)
+    return DONE if found is None else run(found) or DONE  # a command that always ends well returns nothing
+
+
+def command_of(words: Sequence[str]) -> tuple[str, type[Any] | None, Callable[[Any], int | None], list[str]]:
+    """The command that some words call.
+
+    Returns:
+        The command as the user writes it; its dataclass of arguments, None if the help was asked for and printed; the
+        function that runs it; and the words that are its arguments.
+    """
+    first, *rest = words
+    if first not in COMMANDS:
+        raise InputError(f"{_not_known(first)}; see `ipe --help`")
+    module = import_module(COMMANDS[first].module)
+    if not hasattr(module, "choose"):
+        return f"ipe {first}", module.Arguments, module.run, rest
+    chosen, arguments, left = module.choose(rest)
+    return f"ipe {first} {chosen}", arguments, module.run, left
+
+
+def listing(summaries: dict[str, str]) -> str:
+    """Names and what they stand for, a line each."""
+    width = max(map(len, summaries))
+    return "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in summaries.items())
 
 
 def _not_known(word: str) -> str:
-    kind, known = ("option", ["--help", "--version"]) if word.startswith("-") else ("command", list(COMMANDS))
-    hint = did_you_mean(word, known, cutoff=0.7)
-    if kind == "option" and not hint:
-        return f"the command comes first, and {word!r} is none"
-    others = f" (there are {', '.join(known)})"
-    return f"there is no {kind} {word!r}{hint or others}"
+    if word.startswith("-"):
+        close = did_you_mean(word, ["--help", "--version"], cutoff=0.7)
+        return f"there is no option {word}{close}" if close else f"the command comes first, and {word!r} is none"
+    if word in _OTHER_WORDS:
+        return f"there is no command {word!r}; here it is `ipe {_OTHER_WORDS[word]}`"
+    hint = did_you_mean(word, COMMANDS, cutoff=0.7) or f" (there are {', '.join(COMMANDS)})"
+    return f"there is no command {word!r}{hint}"
 
 
-def _version() -> str:
-    from importlib import metadata  # slow to import
-
-    try:
-        return metadata.version("ipe")
-    except metadata.PackageNotFoundError:  # run from its source, not installed
-        return "(not installed)"
-
-
-def _end(name: str, sentence: str, code: int) -> int:
-    """Say why it ends, on one line whatever the message holds."""
-    if sys.stderr is not None:
-        print(f"{name}: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+def _end(words: Sequence[str], sentence: str, code: int) -> int:
+    """Say why the command ends, and return the exit code. Words that are very long are not repeated in full."""
+    for word in words:
+        if len(word) > _LONGEST_WORD:
+            sentence = sentence.replace(word, f"{word[: _LONGEST_WORD - 40]}...{word[-20:]}")
+    if len(sentence) > _LONGEST_SENTENCE:  # a part of a word, or one that was written differently
+        sentence = f"{sentence[: _LONGEST_SENTENCE - 400]} ... {sentence[-300:]}"
+    say(f"ipe {words[0]}" if words and words[0] in COMMANDS else "ipe", sentence)
     return code
 
 
 def _let_go_of_stdout() -> None:
-    """What is still in the buffer goes nowhere: flushing it when Python exits would fail again, and be reported."""
+    """Send what is still in the buffer nowhere: flushing it when Python exits would fail again, and be reported."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # a stdout without a descriptor has no such flush
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

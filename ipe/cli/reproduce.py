@@ -1,139 +1,262 @@
-"""`ipe reproduce`: a study of the paper, from nothing to its figures, data and verdicts."""
+"""`ipe reproduce STUDY`: a study of the paper, from nothing to its figures, data and verdicts.
+
+A study is declared once, as a dataclass at the end of this file: its docstring is its help, and its base class says
+whether it computes figures or trains.
+"""
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.parsing import Flag, WholeNumber
+from ipe.base.words import did_you_mean
+from ipe.cli.display import Display, say_some
+from ipe.cli.interrupt import stoppable
+from ipe.cli.options import flag, option, options_in
+from ipe.cli.program import DONE, FAILED, listing
+from ipe.cli.sweep_progress import show_sweep, sweep_title
 from ipe.errors import InputError
 
-STUDIES = {"switch-stay": ("ipe.studies.switch_stay", "The Switch-Stay study")}
-LEARNING = {"lunar-lander": "ipe.studies.lunar_lander", "freeway": "ipe.studies.freeway"}
-"""Those that train: sweeps, which go on where they were stopped."""
-_FOR_LEARNING = ("frames", "full_grid", "confirm_seeds", "plan", "workers")
-_FOR_OTHERS = ("seed", "overwrite")
+if TYPE_CHECKING:
+    from ipe.analysis import Claim
+    from ipe.experiments.ledger import SweepProgress
+    from ipe.studies.learning.study import Parts
 
 
 @dataclass(frozen=True)
-class Arguments:
-    """Run a study of the paper: its figures (PNG, PDF), their data (Parquet), and a verdict on every claim.
+class Study:
+    """What every study has: a module that declares it, a name, and some options."""
 
-    Studies: switch-stay (Figures 2a, 2b, 3 and 4, and what goes beyond them; a minute), lunar-lander and freeway
-    (learning curves, sensitivity; hours: Ctrl-C stops with checkpoints, the same command goes on).
+    MODULE: ClassVar[str]
+    NAME: ClassVar[str]
+
+    only: str | None = option("Run only these parts, separated by commas.", None, metavar="PARTS", shown="all")
+    runs: int | None = option("How many runs each setting gets.", None, shown="as in the paper")
+    out: str | None = option("The folder that the files go to.", None, metavar="FOLDER", shown="out/STUDY")
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the files go to."""
+        if self.out == "":
+            raise InputError("--out is empty")
+        return Path("out") / self.NAME if self.out is None else Path(self.out)
+
+    @property
+    def parts(self) -> list[str] | None:
+        """The names of the parts to run; None for all."""
+        return None if self.only is None else [name.strip() for name in self.only.split(",") if name.strip()]
+
+    def at_least(self, least: int, *names: str) -> None:
+        """Refuse numbers that are too small."""
+        for name in names:
+            if (value := getattr(self, name)) is not None and value < least:
+                raise InputError(f"--{name.replace('_', '-')} must be at least {least}, found {value}")
+
+    def run(self) -> int:
+        """Run the study, show how it goes, and print the verdicts on its claims; returns the exit code."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class FigureStudy(Study):
+    """A study that computes its figures in a minute, all or nothing."""
+
+    TITLE: ClassVar[str]
+
+    seed: int = option("The seed of all random numbers: the same seed gives the same files.", 0)
+    overwrite: bool = flag(
+        "Replace the study's files in a folder that holds some. Without it, the folder must be empty."
+    )
+
+    def run(self) -> int:
+        """Compute, draw and judge the parts, and write everything to the folder."""
+        self.at_least(1, "runs")
+        self.at_least(0, "seed")
+        out, only = self.folder, self.parts
+        from ipe.base.atomic import check_folder
+        from ipe.studies.run import choose_parts, run_study
+
+        check_folder(out, self.overwrite)
+        study: Any = import_module(self.MODULE)
+        parts = choose_parts(study.PARTS, only)
+        names = [part.name for part in parts]
+        settings = study.settings_for(**({} if self.runs is None else {"runs": self.runs}), seed=self.seed)
+        start = time.perf_counter()
+        with Display("ipe reproduce", keep=False) as display:
+
+            def show(part: str, what: str, done: int, total: int) -> None:
+                place = f"[{names.index(part) + 1}/{len(names)}] {part}: {what} ({done}/{total})"
+                share = (names.index(part) + done / total) / len(names)
+                display.show([f"{place}   {share:4.0%}, {time.perf_counter() - start:.0f} s"], place, about=part)
+
+            claims = run_study(self.TITLE, parts, settings, out, overwrite=self.overwrite, progress=show)
+        _print_claims(claims)
+        print(f"Wrote figures, data and claims to {out}/ ({time.perf_counter() - start:.0f} s).")
+        print(f"Next: open {out / 'report.md'}, which shows them on one page.")
+        return DONE
+
+
+@dataclass(frozen=True)
+class TrainingStudy(Study):
+    """A study that trains, for hours: sweeps, which go on where they were stopped."""
+
+    frames: int | None = option("How many frames each run gets.", None, shown="as in the paper")
+    full_grid: bool = flag(
+        "Run every setting of the appendix, not only the bold ones, and choose the setting with the largest area under "
+        "the curve."
+    )
+    confirm_seeds: int | None = option(
+        "Train the chosen settings again with so many fresh seeds, and report on those runs.", None, shown="0"
+    )
+    plan: bool = flag("Only say what there is to do, and how long it takes on this machine.")
+    workers: int | None = option("How many processes to run on this machine.", None, shown="one per core")
+
+    def run(self) -> int:
+        """Run the study's sweeps, or go on with them, then judge and report."""
+        self.at_least(1, "runs", "frames", "confirm_seeds", "workers")
+        out = self.folder
+        from ipe.studies.learning.run import chosen_parts, run_learning_study
+
+        study = import_module(self.MODULE).STUDY
+        options: dict[str, Any] = {
+            "runs": self.runs,
+            "frames": self.frames,
+            "full_grid": self.full_grid,
+            "only": self.parts,
+        }
+        parts = chosen_parts(study, **options)
+        if self.plan:
+            from ipe.cli.sweep_plan import print_plan
+
+            for sweep in parts.values():
+                print_plan(sweep, workers=self.workers)
+            return DONE
+        said = "stopped, with checkpoints; the same command goes on"
+        with stoppable(lambda _: said), Display("ipe reproduce") as display:
+            result = run_learning_study(
+                study,
+                out,
+                **options,
+                confirm_seeds=self.confirm_seeds or 0,
+                workers=self.workers,
+                callback=_PartByPart(display, parts, out),
+            )
+        say_some("ipe reproduce", result.notes)
+        if result.claims:
+            _print_claims(result.claims)
+        for page in result.reports:
+            print(f"wrote {page}")
+        return DONE if result.status == "done" else FAILED
+
+
+class _PartByPart:
+    """A callback for `run_learning_study` that shows the progress of each part under a title of its own."""
+
+    def __init__(self, display: Display, parts: Parts, out: Path) -> None:
+        self._display, self._part = display, ""
+        self._titles = {name: f"{sweep_title(sweep)}, in {out / name}" for name, sweep in parts.items()}
+
+    def __call__(self, part: str, progress: SweepProgress) -> None:
+        if part != self._part:
+            self._part = part
+            self._display.begin(self._titles.get(part, f"{part}: fresh runs of the chosen settings"))
+        show_sweep(self._display, progress)
+
+
+def _print_claims(claims: Sequence[Claim]) -> None:
+    from ipe.analysis import claims_text
+
+    print(claims_text(claims))
+    counts = [f"{sum(claim.verdict == v for claim in claims)} {v}" for v in ("holds", "does not hold", "depends")]
+    print(f"\n{len(claims)} claims: {', '.join(counts)}.")
+
+
+def run(study: Study) -> int:
+    """Run a study."""
+    return study.run()
+
+
+def choose(words: Sequence[str]) -> tuple[str, type[Study] | None, list[str]]:
+    """Find the study that some words name, wherever it stands among the options.
+
+    Returns:
+        The study's name, its dataclass, and the other words; no dataclass if the help was asked for and printed.
+    """
+    with_value = {o.name for study in STUDIES.values() for o in options_in(study) if o.declared.kind == "option"}
+    names = [
+        i for i, word in enumerate(words) if not word.startswith("-") and (i == 0 or words[i - 1] not in with_value)
+    ]
+    studies = ", ".join(STUDIES)
+    if names and words[names[0]] in STUDIES:
+        at = names[0]
+        return words[at], STUDIES[words[at]], [*words[:at], *words[at + 1 :]]
+    if "-h" in words or "--help" in words:
+        about = {name: (study.__doc__ or "").partition("\n")[0] for name, study in STUDIES.items()}
+        print(f"usage: ipe reproduce STUDY [OPTIONS]\n\n{_ABOUT}\n\nstudies:\n{listing(about)}\n\n{_EXAMPLES}")
+        return "", None, []
+    if names:
+        word = words[names[0]]
+        raise InputError(f"there is no study {word!r}{did_you_mean(word, STUDIES)}; the studies are {studies}")
+    raise InputError(f"STUDY is missing; the studies are {studies}; see `ipe reproduce --help`")
+
+
+_ABOUT = """\
+Run a study of the paper: its figures (PNG, PDF), their data (Parquet), and a verdict on every claim."""
+
+_EXAMPLES = """\
+`ipe reproduce STUDY --help` explains the parts and the options of a study.
+
+examples:
+  ipe reproduce switch-stay
+  ipe reproduce lunar-lander --plan"""
+
+
+class SwitchStay(FigureStudy):
+    """The Switch-Stay MDP: Figures 2a, 2b, 3 and 4 of the paper, and what goes beyond them; a minute.
+
+    Parts: figure-2a, figure-2b, figure-3, figure-4, updates, slip, exact, river-swim, garnet. The paper has 1000 runs
+    in Figure 4; with --runs, no part uses more runs than that.
 
     examples:
       ipe reproduce switch-stay
       ipe reproduce switch-stay --only figure-3 --out out/figure-3
       ipe reproduce switch-stay --runs 100 --seed 1 --out out/quick
+    """
+
+    NAME, MODULE, TITLE = "switch-stay", "ipe.studies.switch_stay", "The Switch-Stay study"
+
+
+class LunarLander(TrainingStudy):
+    """LunarLander: learning curves of DQN with epsilon-IPE and epsilon-greedy, and sensitivity; hours.
+
+    Parts: curves (30 runs of 500 000 frames per behaviour, as in the paper), ipe (a third of the runs), sensitivity (a
+    sixth of the runs, two fifths of the frames). Ctrl-C stops with checkpoints, and the same command goes on with what
+    is in the folder.
+
+    examples:
       ipe reproduce lunar-lander --plan
       ipe reproduce lunar-lander --runs 5 --frames 100000 --only curves --out out/lander
     """
 
-    study: Annotated[Positional[str], arg(metavar="STUDY")]
-    """Which study."""
-    only: Annotated[str | None, arg(metavar="PARTS", help_behavior_hint="(default: all)")] = None
-    """Some of its parts, separated by commas. switch-stay: figure-2a, figure-2b, figure-3, figure-4, updates, slip,
-    exact, river-swim, garnet. lunar-lander: curves, ipe, sensitivity. freeway: curves."""
-    runs: Annotated[WholeNumber, arg(help_behavior_hint="(default: the paper's)")] = None
-    """Runs per setting: 1000 in Figure 4 of switch-stay, whose other parts use at most as many; 30 of lunar-lander's
-    and freeway's curves (a third of that for ipe, a sixth for sensitivity)."""
-    out: Annotated[str | None, arg(metavar="FOLDER", help_behavior_hint="(default: out/STUDY)")] = None
-    """Where the files go. switch-stay: the folder must be empty or not exist. The others go on with what is in it."""
-    seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
-    """switch-stay: the seed; the same one gives the same files."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """switch-stay: replace the study's files in a folder that holds some."""
-    frames: Annotated[WholeNumber, arg(help_behavior_hint="(default: the paper's)")] = None
-    """lunar-lander and freeway: frames per run, 500 000 and 2 000 000 in the paper (two fifths of it for
-    sensitivity)."""
-    full_grid: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """lunar-lander and freeway: every setting of the appendix, not only the bold ones; the best is chosen by its area
-    under the curve."""
-    confirm_seeds: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
-    """lunar-lander and freeway: so many fresh runs of the chosen settings, for the report to rest on."""
-    plan: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """lunar-lander and freeway: only say what there is to do, and how long it takes here."""
-    workers: Annotated[WholeNumber, arg(help_behavior_hint="(default: one per core)")] = None
-    """lunar-lander and freeway: processes on this machine."""
+    NAME, MODULE = "lunar-lander", "ipe.studies.lunar_lander"
 
 
-def run(arguments: Arguments) -> int | None:
-    """Run the study with a progress display, and print the table of claims."""
-    if arguments.study not in STUDIES and arguments.study not in LEARNING:
-        raise InputError(f"there is no study {arguments.study!r}; the studies are {', '.join([*STUDIES, *LEARNING])}")
-    learning = arguments.study in LEARNING
-    for name in _FOR_OTHERS if learning else _FOR_LEARNING:
-        if getattr(arguments, name) not in (None, False):
-            raise InputError(f"--{name.replace('_', '-')} is not for {arguments.study}; see `ipe reproduce --help`")
-    if arguments.runs is not None and arguments.runs < 1:
-        raise InputError("--runs must be at least 1")
-    out = Path(arguments.out) if arguments.out is not None else Path("out") / arguments.study
-    only = None if arguments.only is None else [name.strip() for name in arguments.only.split(",") if name.strip()]
-    if learning:
-        from ipe.cli.learning_study import run_study_here
+class Freeway(TrainingStudy):
+    """Freeway of MinAtar: learning curves of DQN with epsilon-IPE and epsilon-greedy; hours.
 
-        return run_study_here(import_module(LEARNING[arguments.study]).STUDY, out, only, arguments)
-    _run_parts(arguments, out, only)
-    return None
+    Parts: curves (30 runs of 2 000 000 frames per behaviour, as in the paper). Ctrl-C stops with checkpoints, and the
+    same command goes on with what is in the folder.
+
+    examples:
+      ipe reproduce freeway --plan
+      ipe reproduce freeway --runs 5 --frames 200000 --out out/freeway
+    """
+
+    NAME, MODULE = "freeway", "ipe.studies.freeway"
 
 
-def _run_parts(arguments: Arguments, out: Path, only: list[str] | None) -> None:
-    module, title = STUDIES[arguments.study]
-    changes = {name: getattr(arguments, name) for name in ("runs", "seed") if getattr(arguments, name) is not None}
-    if changes.get("seed", 0) < 0:
-        raise InputError("--seed must be at least 0")
-
-    from ipe.base.atomic import check_folder
-    from ipe.studies.run import choose_parts, run_study
-
-    check_folder(out, arguments.overwrite)
-    study: Any = import_module(module)
-    parts = choose_parts(study.PARTS, only)
-    settings = study.settings_for(**changes)
-    start = time.perf_counter()
-    progress = _Progress(len(parts))
-    try:
-        claims = run_study(title, parts, settings, out, overwrite=arguments.overwrite, progress=progress)
-    finally:
-        progress.close()
-    from ipe.analysis import claims_text
-
-    print(claims_text(claims))
-    counts = ", ".join(f"{sum(c.verdict == v for c in claims)} {v}" for v in ("holds", "does not hold", "depends"))
-    print(f"\n{len(claims)} claims: {counts}.")
-    print(
-        f"Wrote figures, data and claims to {out}/ ({time.perf_counter() - start:.0f} s); "
-        "report.md shows them on one page."
-    )
-
-
-class _Progress:
-    """A line on standard error that says what is being done; one line per part where that is not a terminal."""
-
-    def __init__(self, parts: int) -> None:
-        self.parts, self.seen, self.start = parts, 0, time.perf_counter()
-        self.part = ""
-        self.live = sys.stderr.isatty()
-
-    def __call__(self, part: str, what: str, done: int, total: int) -> None:
-        if part != self.part:
-            self.part, self.seen = part, self.seen + 1
-            if not self.live:
-                print(f"[{self.seen}/{self.parts}] {part}", file=sys.stderr, flush=True)
-        if self.live:
-            spent = time.perf_counter() - self.start
-            share = (self.seen - 1 + done / total) / self.parts
-            text = f"[{self.seen}/{self.parts}] {part}: {what} ({done}/{total})   {share:4.0%}, {spent:.0f} s"
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """Leave the terminal with an empty line."""
-        if self.live:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+STUDIES: dict[str, type[Study]] = {study.NAME: study for study in (SwitchStay, LunarLander, Freeway)}

@@ -36,6 +36,6 @@ def trained_seeds(text: str) -> list[int]:
 
 def whole_numbers(words: list[str], expected: str, text: str) -> list[int]:
     """The numbers that the words of `--seeds` are."""
-    if not all(word.isdecimal() and len(word) <= _DIGITS for word in words):
+    if not all(word.isascii() and word.isdecimal() and len(word) <= _DIGITS for word in words):
         raise InputError(f"--seeds must be {expected}; found {text if len(text) < 100 else text[:100] + '...'!r}")
     return [int(word) for word in words]

@@ -13,13 +13,12 @@ import re
 import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
-from tyro.conf import arg
 
 from ipe.cli.inputs import key_values
-from ipe.cli.parsing import Flag, Number, Text, WholeNumber, choice
+from ipe.cli.options import flag, option, part
 from ipe.errors import InputError
 
 
@@ -38,38 +37,35 @@ def options_of(
     fields: list[tuple[str, Any, Any]] = []
     for name, field in model.model_fields.items():
         kind: Any = field.annotation
-        own = f"{path}{name}"
+        whole = f"{path}{name}"
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            part = options_of(kind, defaults, bare, f"{own}.")
-            mark = arg(prefix_name=False, help=plain(inspect.cleandoc(kind.__doc__ or "")))
-            fields.append((name, Annotated[part, mark], dataclasses.field(default=part())))
-        elif own in defaults:
-            flag = kind is bool and field.default is False
-            hint = "" if flag or not defaults[own] else f"(default: {defaults[own]})"
-            metavar = "KEY=VALUE,..." if get_origin(kind) is dict else None
-            # A field of the whole model goes without the name of the dataclass that this one will be a field of.
-            prefix = None if path and own not in bare else False
-            mark = arg(prefix_name=prefix, help=help_texts[name], help_behavior_hint=hint, metavar=metavar)
-            fields.append((name, Annotated[_option(kind, flag), mark], False if flag else None))
-    made: type[Any] = dataclasses.make_dataclass(model.__name__, fields, frozen=True)
+            made = options_of(kind, defaults, bare, f"{whole}.")
+            fields.append((name, made, part(made, plain(inspect.cleandoc(kind.__doc__ or "")), f"{whole}.")))
+        elif whole in defaults and kind is bool and field.default is False:
+            fields.append((name, bool, flag(help_texts[name])))
+        elif whole in defaults:
+            prefix = "" if whole in bare else None
+            declared = option(help_texts[name], None, shown=defaults[whole], prefix=prefix, **_reading(kind))
+            fields.append((name, _plain_type(kind), declared))
+    made = dataclasses.make_dataclass(model.__name__, fields, frozen=True)
     made.__doc__ = model.__doc__
     return made
 
 
-def _option(kind: Any, flag: bool) -> Any:
-    """The type of the option for a field of this type."""
-    if flag:
-        return Flag
+def _plain_type(kind: Any) -> Any:
+    """The type without `| None` and without what pydantic adds to it."""
     if get_origin(kind) in (Union, types.UnionType):  # X | None
         kind = next(each for each in get_args(kind) if each is not types.NoneType)
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
-    if get_origin(kind) is Literal:
-        return choice(get_args(kind))
+    return str if get_origin(kind) is dict else kind
+
+
+def _reading(kind: Any) -> dict[str, Any]:
+    """How the option for a field of this type is read, where the type alone does not say it."""
     if kind is bool:
-        return choice(("true", "false"), lambda word: word == "true")
-    known = {int: WholeNumber, float: Number, str: Text}
-    return Text if get_origin(kind) is dict else known[kind]
+        return {"choices": ("true", "false"), "read": lambda word: word == "true"}
+    return {"metavar": "KEY=VALUE,..."} if get_origin(kind) is dict else {}
 
 
 def changes(options: Any) -> dict[str, Any]:

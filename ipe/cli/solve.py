@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.inputs import read_mdp, read_values, read_weights
-from ipe.cli.outputs import check_out, json_text
-from ipe.cli.parsing import Flag, Number
+from ipe.cli.inputs import MDP, read_mdp, read_values, read_weights
+from ipe.cli.options import argument, flag, option
+from ipe.cli.outputs import OVERWRITE, check_out, json_text
 from ipe.errors import InputError, NotSolvedError
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 class Arguments:
     """The evaluation policy of a value function: the policy whose Bellman equation the values satisfy best.
 
-    Prints that policy, the values promised and its true ones, the residual with its proof, and whether the
+    Prints that policy, the values promised and the policy's true values, the residual with its proof, and whether the
     values are those of any policy.
 
     examples:
@@ -31,32 +29,34 @@ class Arguments:
       ipe solve my-mdp.json --values v.csv --weights d.csv
     """
 
-    mdp: Annotated[Positional[str], arg(metavar="MDP")]
-    """The MDP: a file (.npz, .json), or a name of the zoo, alone or with parameters as in
-    garnet:n_states=1000,seed=3 (`ipe zoo` lists them)."""
-    values: Annotated[str, arg(metavar="VALUES")]
-    """The values, per state or per state and action: a file (.npy, .npz, .json, .csv, .txt); numbers, 18,-6 or with
-    a row per state "16.3,17; 20,15.3"; or - for standard input."""
-    norm: Literal["l2", "l1", "linf"] = "l2"
-    """The norm of the residual that is minimised."""
-    weights: Annotated[str | None, arg(metavar="WEIGHTS", help_behavior_hint="(default: equal)")] = None
-    """The weights of the norm, in the shape of the values: a file, numbers or -, as for --values."""
-    method: Literal["auto", "closed-form", "projected-cg", "highs", "interior-point", "pdhg"] = "auto"
-    """How to solve it."""
-    rtol: Annotated[Number, arg(help_behavior_hint="(default: 1e-8; interior-point 1e-6, pdhg 1e-4)")] = None
-    """The relative gap to reach."""
-    atol: Annotated[Number, arg(help_behavior_hint="(default: what rounding allows)")] = None
-    """The absolute gap to reach."""
-    tolerance: Annotated[Number, arg(help_behavior_hint="(default: 1e-9)")] = None
-    """The largest residual, relative to the values, that counts as achievable."""
-    on_miss: Literal["raise", "flag"] = "raise"
-    """When the gap is not reached: end with exit code 3, or give what there is, flagged as not converged."""
-    json: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Print one JSON object instead of the table; infinite numbers are the strings "inf" and "-inf"."""
-    out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write the policy to a file as well: .npz (arrays) or .json (what --json prints)."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Replace the file at --out if there is one."""
+    mdp: str = argument("MDP", f"The MDP: {MDP}")
+    values: str = option(
+        "The values, per state or per state and action: a file (.npy, .npz, .json, .csv, .txt); numbers, 18,-6 or with "
+        'a row per state "16.3,17; 20,15.3"; or - for standard input.',
+        metavar="VALUES",
+    )
+    norm: Literal["l2", "l1", "linf"] = option("The norm of the residual that is minimised.", "l2")
+    weights: str | None = option(
+        "The weights of the norm, in the shape of the values: a file, numbers or -, as for --values.",
+        None,
+        metavar="WEIGHTS",
+        shown="equal",
+    )
+    method: Literal["auto", "closed-form", "projected-cg", "highs", "interior-point", "pdhg"] = option(
+        "The method that solves the problem.", "auto"
+    )
+    rtol: float | None = option("The relative gap to reach.", None, shown="1e-8; interior-point 1e-6, pdhg 1e-4")
+    atol: float | None = option("The absolute gap to reach.", None, shown="what rounding allows")
+    tolerance: float = option("The largest residual, relative to the values, that counts as achievable.", 1e-9)
+    on_miss: Literal["raise", "flag"] = option(
+        "What to do when the gap is not reached: end with exit code 3, or print the result, flagged as not converged.",
+        "raise",
+    )
+    json: bool = flag('Print one JSON object instead of the table; infinite numbers are the strings "inf" and "-inf".')
+    out: str | None = option(
+        "Write the policy to a file as well: .npz (arrays) or .json (what --json prints).", None, metavar="FILE"
+    )
+    overwrite: bool = flag(OVERWRITE)
 
 
 def run(arguments: Arguments) -> None:
@@ -64,8 +64,7 @@ def run(arguments: Arguments) -> None:
     from ipe.inverse import evaluation_policy
 
     if arguments.out is not None:
-        check_out(arguments.out, arguments.overwrite)
-        _check_suffix(arguments.out)
+        check_out(arguments.out, arguments.overwrite, (".npz", ".json"))
     if arguments.values == arguments.weights == "-":
         raise InputError("--values and --weights cannot both be standard input")
     mdp = read_mdp(arguments.mdp)
@@ -81,7 +80,7 @@ def run(arguments: Arguments) -> None:
             method=arguments.method,
             rtol=arguments.rtol,
             atol=arguments.atol,
-            tolerance=1e-9 if arguments.tolerance is None else arguments.tolerance,
+            tolerance=arguments.tolerance,
             on_miss=arguments.on_miss,
         )
     except NotSolvedError as error:
@@ -120,13 +119,6 @@ def contents(result: EvaluationPolicy, source: str) -> dict[str, Any]:
         "values": result.values.tolist(),
         "inverse_temperatures": result.inverse_temperatures.tolist(),
     }
-
-
-def _check_suffix(path: str) -> None:
-    from ipe.base.files import naming, suffix_of
-
-    with naming(f"--out {path}"):
-        suffix_of(path, (".npz", ".json"))
 
 
 def _is_json(path: str | None) -> bool:

@@ -1,21 +1,17 @@
-"""`ipe status`: where a sweep is."""
+"""`ipe status`: how far a sweep is."""
 
 from __future__ import annotations
 
-import os
-import shutil
+import contextlib
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from tyro.conf import Positional, arg
-from tyro.constructors import PrimitiveConstructorSpec
-
+from ipe.cli.display import Display
+from ipe.cli.options import argument, flag, number, option
 from ipe.cli.outputs import json_text
-from ipe.cli.parsing import Flag
-from ipe.cli.tables import columns, duration
+from ipe.cli.tables import columns, duration, plain
 
 if TYPE_CHECKING:
     from ipe.experiments.status import Status, Tally
@@ -25,38 +21,23 @@ MOST_PROBLEMS = 10
 _WATCH_SECONDS = 5.0
 
 
-def _seconds(words: list[str]) -> float:
-    if not words:
-        return _WATCH_SECONDS
+def _seconds(word: str) -> float:
     try:
-        seconds = float(words[0])
+        seconds = number(word)
     except ValueError:
         seconds = float("nan")
-    if len(words) > 1 or not 0.1 <= seconds <= 86_400.0:
-        raise ValueError(f"takes seconds from 0.1 to 86400, or nothing; found {' '.join(words)!r}")
+    if not 0.1 <= seconds <= 86_400.0:
+        raise ValueError(f"takes seconds from 0.1 to 86400, or nothing; found {word!r}")
     return seconds
-
-
-Watch = Annotated[
-    float | None,
-    PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="[SECONDS]",
-        instance_from_str=_seconds,
-        is_instance=lambda value: value is None or isinstance(value, float),
-        str_from_instance=lambda value: [str(value)],
-    ),
-]
-"""The type of an option that may be followed by a number."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show where a sweep is: runs done, running, waiting, failed and diverged, frames per second, the time left, and
+    """Show how far a sweep is: runs done, running, waiting, failed and diverged, frames per second, the time left, and
     what is wrong. Reads only; the sweep may be running, here or elsewhere.
 
-    A run is a setting and a seed. Failed: its environment did; diverged: its errors are not finite. Both stay in the
-    statistics. The time left is at the speed of now.
+    A run is a setting and a seed. The environment of a failed run raised an error; the learning errors of a diverged
+    run are not finite. Both stay in the statistics. The time left is reckoned with the present speed.
 
     examples:
       ipe status sweeps/lunar-lander-dqn
@@ -64,60 +45,42 @@ class Arguments:
       ipe status sweeps/lunar-lander-dqn --json
     """
 
-    sweep: Annotated[Positional[str], arg(metavar="DIR")]
-    """The sweep's folder."""
-    watch: Annotated[Watch, arg(help_behavior_hint="(default: 5 seconds)")] = None
-    """Show it again every so many seconds, until all is done or Ctrl-C. Goes after the folder."""
-    all: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """A row for every setting, however many there are, and every problem."""
-    json: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """All of it, for programs: one JSON object; with --watch one per line."""
+    sweep: str = argument("DIR", "The sweep's folder.")
+    watch: float | None = option(
+        "Show it again every so many seconds (5 if none are given), until all is done or Ctrl-C.",
+        None,
+        metavar="SECONDS",
+        read=_seconds,
+        alone=_WATCH_SECONDS,
+    )
+    all: bool = flag("Show a row for every setting, however many there are, and every problem.")
+    json: bool = flag("Print all of it for programs: one JSON object; with --watch one per line.")
 
 
 def run(arguments: Arguments) -> None:
-    """Print where the sweep is, once or again and again."""
-    if arguments.watch is None:
-        _show(arguments, 0)
-        return
-    drawn = 0
-    try:
-        while (now := _show(arguments, drawn)) is not None:
-            drawn = now
-            time.sleep(arguments.watch)
-    except KeyboardInterrupt:  # how one stops watching
-        return
-
-
-def _show(arguments: Arguments, drawn: int) -> int | None:
-    """Print where it is, over the lines drawn before. Returns how many are drawn now; None if there is nothing left."""
+    """Print how far the sweep is, once or again and again."""
     from ipe.experiments.status import sweep_status
 
-    status = sweep_status(arguments.sweep)
-    if arguments.json:
-        _print_json(status, lines=arguments.watch is not None)
-    else:
-        drawn = _draw(status_lines(status, arguments.all), drawn, arguments.watch is not None)
-    return None if status.finished else drawn
+    with Display("ipe status", stream=sys.stdout) as display, contextlib.suppress(KeyboardInterrupt):
+        while True:
+            status = sweep_status(arguments.sweep)
+            if arguments.json:
+                _print_json(status, lines=arguments.watch is not None)
+            elif arguments.watch is None:
+                print("\n".join(status_lines(status, arguments.all)))
+            else:
+                lines = status_lines(status, arguments.all)
+                display.show(lines, "\n".join([*lines, ""]), at_once=True)
+            if arguments.watch is None or status.finished:
+                return
+            time.sleep(arguments.watch)
 
 
 def _print_json(status: Status, lines: bool) -> None:
     import json
 
-    plain = status.plain() | {"finished": status.finished}
-    print(json.dumps(plain, allow_nan=False) if lines else json_text(plain), flush=True)
-
-
-def _draw(lines: Sequence[str], drawn: int, watching: bool) -> int:
-    """Print the lines; in a terminal that is watched, in the place of those that were drawn. Returns how many."""
-    live = watching and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    if not live:
-        print("\n".join([*lines, ""] if watching else lines), flush=True)
-        return 0
-    size = shutil.get_terminal_size()
-    shown = [line[: size.columns - 1] for line in lines[: size.lines - 1]]  # one that wraps would take two rows
-    up = f"\033[{drawn}F" if drawn else ""
-    print(f"{up}\033[J" + "\n".join(shown), flush=True)
-    return len(shown)
+    plain_status = status.plain() | {"finished": status.finished}
+    print(json.dumps(plain_status, allow_nan=False) if lines else json_text(plain_status), flush=True)
 
 
 def status_lines(status: Status, everything: bool = False) -> list[str]:
@@ -139,7 +102,7 @@ def status_lines(status: Status, everything: bool = False) -> list[str]:
         lines += [
             "",
             f"problems: {len(status.problems)}",
-            *(f"  {_plain(problem)}" for problem in status.problems[:most]),
+            *(f"  {plain(problem)}" for problem in status.problems[:most]),
         ]
     if len(status.problems) > most:
         lines.append(f"  ... and {len(status.problems) - most} more (--all)")
@@ -176,12 +139,7 @@ def _dullness(tally: Tally) -> int:
 
 def _row(tally: Tally) -> list[str]:
     counts = (tally.runs, tally.done, tally.failed, tally.diverged, tally.running, tally.waiting)
-    return [_plain(tally.name) or "-", *map(str, counts), _percent(tally)]
-
-
-def _plain(text: str) -> str:
-    """On one line, and without what a terminal takes for a command: a reason is whatever an environment said."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return [plain(tally.name) or "-", *map(str, counts), _percent(tally)]
 
 
 def _percent(tally: Tally) -> str:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
-import signal
-import sys
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.interrupt import hearing_signals
-from ipe.cli.parsing import Flag, Number, Text, WholeNumber
+from ipe.cli.display import Display, say, say_some
+from ipe.cli.interrupt import stoppable
+from ipe.cli.options import argument, flag, option
 from ipe.cli.program import DONE, FAILED, NOT_SOLVED
 from ipe.cli.seeds import seeds_option
 from ipe.cli.sweep_plan import print_plan
-from ipe.cli.sweep_progress import Display, count
+from ipe.cli.sweep_progress import show_sweep, sweep_title
+from ipe.cli.tables import plural
 from ipe.errors import InputError
 
 if TYPE_CHECKING:
     from ipe.experiments import Sweep, SweepResult
-
-_MOST_NOTES = 20
 
 
 @dataclass(frozen=True)
@@ -44,35 +39,45 @@ class Arguments:
       ipe sweep grid.toml --out /shared/grid --shard 3/100
     """
 
-    sweep: Annotated[Positional[str | None], arg(metavar="[SWEEP]", help_behavior_hint="")] = None
-    """A TOML file; or the name of one that comes with ipe."""
-    out: Annotated[Text, arg(metavar="FOLDER", help_behavior_hint="(default: runs/NAME)")] = None
-    """The folder of the results; if it holds this sweep, it is gone on with. More seeds or settings extend it."""
-    plan: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Only say what there is to do, and what it takes: measured on this machine for some seconds. Starts and writes
-    nothing."""
-    cores: Annotated[WholeNumber, arg(help_behavior_hint="")] = None
-    """With --plan: the time on so many cores of this kind too."""
-    workers: Annotated[WholeNumber, arg(help_behavior_hint="(default: one per core)")] = None
-    """Processes on this machine."""
-    scheduler: Annotated[Text, arg(metavar="ADDRESS", help_behavior_hint="")] = None
-    """Of a running Dask scheduler, whose workers see the folder."""
-    shard: Annotated[Text, arg(metavar="I/N", help_behavior_hint="")] = None
-    """No Dask: this process does the jobs I, I + N, I + 2N, ..., with I from 0 to N - 1, one after the other."""
-    seeds: Annotated[Text, arg(metavar="SEEDS", help_behavior_hint="(default: the file's)")] = None
-    """How many seeds, from 0 on; or which, with commas: 3,5,8."""
-    frames: Annotated[WholeNumber, arg(help_behavior_hint="(default: the file's)")] = None
-    """Of every run."""
-    batch_seeds: Annotated[WholeNumber, arg(help_behavior_hint="(default: as the cache serves best)")] = None
-    """Most seeds of a setting that a process trains at once."""
-    checkpoint_seconds: Annotated[Number, arg(help_behavior_hint="(default: 120)")] = None
-    """Between two checkpoints of a job."""
-    hang_seconds: Annotated[Number, arg(help_behavior_hint="(default: 300)")] = None
-    """How long an environment may take for a step, before its seed is given up."""
-
-    confirm_seeds: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
-    """When all is done: so many fresh runs of each case's best setting, in OUT/confirm, which `ipe report` then rests
-    on. By the runs that chose it, a setting looks better than it is."""
+    sweep: str | None = argument("SWEEP", "A TOML file, or the name of a sweep that comes with ipe.", None)
+    out: str | None = option(
+        "The folder of the results. If the folder holds results of this sweep, the sweep goes on from them; more seeds "
+        "or settings extend them.",
+        None,
+        metavar="FOLDER",
+        shown="runs/NAME",
+    )
+    plan: bool = flag(
+        "Only say what there is to do, and how long it takes, as measured on this machine for some seconds. Starts and "
+        "writes nothing."
+    )
+    cores: int | None = option("With --plan: also say how long it takes on so many cores of this kind.", None)
+    workers: int | None = option("How many processes to run on this machine.", None, shown="one per core")
+    scheduler: str | None = option(
+        "The address of a running Dask scheduler, whose workers see the folder.", None, metavar="ADDRESS"
+    )
+    shard: str | None = option(
+        "Use no Dask: this process does the jobs I, I + N, I + 2N, ..., with I from 0 to N - 1, one after the other.",
+        None,
+        metavar="I/N",
+    )
+    seeds: str | None = option(
+        "How many seeds to train, from 0 on; or which, with commas: 3,5,8.", None, metavar="SEEDS", shown="the file's"
+    )
+    frames: int | None = option("How many frames each run gets.", None, shown="the file's")
+    batch_seeds: int | None = option(
+        "The most seeds of a setting that a process trains at once.", None, shown="as many as the cache serves best"
+    )
+    checkpoint_seconds: float | None = option("The seconds between two checkpoints of a job.", None, shown="120")
+    hang_seconds: float | None = option(
+        "How many seconds an environment may take for a step before its seed is given up.", None, shown="300"
+    )
+    confirm_seeds: int | None = option(
+        "When all is done, train each case's best setting again with so many fresh seeds, in OUT/confirm; `ipe report` "
+        "then compares those runs. By the runs that chose it, a setting looks better than it is.",
+        None,
+        shown="0",
+    )
 
 
 def run(arguments: Arguments) -> int:
@@ -119,38 +124,30 @@ def _run(arguments: Arguments, sweep: Sweep, folder: Path) -> int:
         if (value := getattr(arguments, name)) is not None
     }
     more["shard"] = _shard(arguments.shard)
-    runs = f"{len(sweep.settings)} settings by {len(sweep.seeds)} seeds, {count(sweep.frames)} frames"
-    display = Display(f"{sweep.name}: {runs}, in {folder}")
-    with hearing_signals() as heard, warnings.catch_warnings():
-        warnings.showwarning = _say_warning
-        try:
-            result = run_sweep(sweep, folder, callback=display, **more)
-        except KeyboardInterrupt as interrupt:
-            display.close()
-            how = (
-                f"{interrupt}; go on with"
-                if interrupt.args
-                else "stopped at once; go on from the last checkpoints with"
-            )
-            _say(f"{how}: {_again(arguments)}")
-            return 128 + (heard() or signal.SIGINT)
-        finally:
-            display.close()
+    with Display("ipe sweep") as display, stoppable(lambda interrupt: _stopped(interrupt, arguments)):
+        display.begin(f"{sweep_title(sweep)}, in {folder}")
+        result = run_sweep(sweep, folder, callback=lambda progress: show_sweep(display, progress), **more)
     return _report(result, arguments)
+
+
+def _stopped(interrupt: KeyboardInterrupt, arguments: Arguments) -> str:
+    how = f"{interrupt}; go on with" if interrupt.args else "stopped at once; go on from the last checkpoints with"
+    return f"{how}: {_again(arguments)}"
 
 
 def _report(result: SweepResult, arguments: Arguments) -> int:
     ends = result.seeds
     runs = f"{ends['done']} runs done, {ends['failed']} failed, {ends['diverged']} diverged"
     print(f"{result.done} of {result.jobs} jobs done: {runs}; in {result.folder}")
-    for note in result.notes[:_MOST_NOTES]:
-        _say(note)
-    if len(result.notes) > _MOST_NOTES:
-        _say(f"... and {len(result.notes) - _MOST_NOTES} more; `ipe status {result.folder}` has them all")
+    say_some("ipe sweep", result.notes, f"; `ipe status {result.folder}` has them all")
     if result.status != "done":
-        missing = result.jobs - result.done
-        _say(f"{missing} job{'s' * (missing != 1)} could not be done; try again with: {_again(arguments)}")
+        say(
+            "ipe sweep",
+            f"{plural(result.jobs - result.done, 'job')} could not be done; try again with: {_again(arguments)}",
+        )
         return FAILED
+    if arguments.shard is None:
+        print(f"next: ipe report {shlex.quote(str(result.folder))}")
     return DONE if ends["done"] else NOT_SOLVED
 
 
@@ -175,19 +172,8 @@ def _shard(text: str | None) -> tuple[int, int] | None:
 def _again(arguments: Arguments) -> str:
     """The same command, as a shell takes it."""
     words = ["ipe", "sweep", str(arguments.sweep)]
-    for name in ("out", "workers", "scheduler", "shard", "seeds", "frames"):
-        if (value := getattr(arguments, name)) is not None:
-            words += [f"--{name}", str(value)]
-    for name in ("batch_seeds", "checkpoint_seconds", "hang_seconds", "confirm_seeds"):
-        if (value := getattr(arguments, name)) is not None:
-            words += [f"--{name.replace('_', '-')}", f"{value:g}"]
+    for field in fields(arguments):
+        value = getattr(arguments, field.name)
+        if field.name not in ("sweep", "plan", "cores") and value is not None:
+            words += [f"--{field.name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     return shlex.join(words)
-
-
-def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"note: {message}")
-
-
-def _say(sentence: str) -> None:
-    if sys.stderr is not None:
-        print(f"ipe sweep: {' '.join(sentence.split())}", file=sys.stderr, flush=True)

@@ -1,11 +1,10 @@
-"""What a sweep will take, as a table on standard output."""
+"""How long a sweep will take, as a table on standard output."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipe.cli.sweep_progress import count
-from ipe.cli.tables import columns, duration
+from ipe.cli.tables import columns, count, duration, plural
 from ipe.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
 def print_plan(
     sweep: Sweep, *, workers: int | None = None, more_cores: int | None = None, batch_seeds: int | None = None
 ) -> None:
-    """Print what there is to do, and what it takes; starts and writes nothing.
+    """Print what there is to do, and how long it takes; starts and writes nothing.
 
     Args:
         sweep: the sweep.
-        workers: processes here. Default: one per core.
+        workers: how many processes run on this machine. Default: one per core.
         more_cores: a number of cores to estimate the time for too.
-        batch_seeds: most seeds in a job.
+        batch_seeds: the most seeds in a job.
     """
     from ipe.base.cores import available_cores
     from ipe.experiments.grids import jobs
@@ -40,11 +39,11 @@ def print_plan(
     ]
     for n in dict.fromkeys(numbers):
         where = "here, " if n == here else ""
-        rows.append(["time", f"about {duration(plan.seconds[n])} {where}on {n} core{'s' * (n != 1)}"])
+        rows.append(["time", f"about {duration(plan.seconds[n])} {where}on {plural(n, 'core')}"])
     print(sweep.name)
     print("\n".join(columns(rows, left=[0, 1])))
     some = "" if plan.measured == plan.shapes else f" of {plan.shapes}, the others taken to be like the nearest"
-    print(f"measured for some seconds on this machine: {plan.measured} program{'s' * (plan.measured != 1)}{some}")
+    print(f"measured for some seconds on this machine: {plural(plan.measured, 'program')}{some}")
 
 
 def _bytes(number: float) -> str:

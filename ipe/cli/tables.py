@@ -1,4 +1,4 @@
-"""Numbers in columns, and lengths of time in words."""
+"""Numbers in columns, and words for numbers, lengths of time and the time left: the same in every command."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def columns(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
     """Rows of cells as lines, every column as wide as its widest cell.
 
     Args:
-        rows: all of the same length.
-        left: the columns that begin at the left; the others end at the right.
+        rows: the cells of each row; all rows are of the same length.
+        left: the columns whose cells begin at the left; the cells of the others end at the right.
 
     Example:
         >>> columns([["seed", "status"], ["0", "done"]], left=[1])
@@ -25,14 +25,27 @@ def columns(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
     return lines
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """A number with so many decimals; a dash for one that is not there.
+def decimal(value: float | None, digits: int = 2) -> str:
+    """A number with so many decimals; a dash for a number that is not there.
 
     Example:
-        >>> number(-12.345), number(None), number(float("nan"))
+        >>> decimal(-12.345), decimal(None), decimal(float("nan"))
         ('-12.35', '-', '-')
     """
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def count(number: float) -> str:
+    """A large number in three digits.
+
+    Example:
+        >>> [count(n) for n in (950, 25_000, 3_645_000_000)]
+        ['950', '25k', '3.65G']
+    """
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -47,3 +60,30 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
+def time_left(seconds: float | None) -> str:
+    """How long the work will still take, in words.
+
+    Example:
+        >>> [time_left(s) for s in (None, 0.0, 600.0)]
+        ['time left not known yet', 'done', 'about 10 min left']
+    """
+    if seconds is None:
+        return "time left not known yet"
+    return "done" if seconds <= 0 else f"about {duration(seconds)} left"
+
+
+def plural(number: int, noun: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> plural(1, "seed"), plural(3, "seed")
+        ('1 seed', '3 seeds')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def plain(text: str) -> str:
+    """A text on one line, without characters that a terminal takes for a command: environments may say anything."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import sys
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.interrupt import hearing_signals
-from ipe.cli.parsing import Flag, Number, Text, WholeNumber
+from ipe.cli.display import Display, say
+from ipe.cli.interrupt import stoppable
+from ipe.cli.options import argument, flag, option, part
 from ipe.cli.program import DONE, FAILED, NOT_SOLVED
 from ipe.cli.seeds import seeds_option
 from ipe.cli.settings_options import changes, paths
-from ipe.cli.training_progress import Display
+from ipe.cli.tables import plural
+from ipe.cli.training_progress import TrainingProgress
 from ipe.cli.training_report import result_lines
 from ipe.cli.training_settings import SettingsOptions, option_of, settings_from
 from ipe.errors import InputError
@@ -25,7 +23,6 @@ from ipe.errors import InputError
 if TYPE_CHECKING:
     from ipe.deep import TrainingResult, TrainingSettings
 
-_NOTHING = SettingsOptions()
 _WITH_RESUME = ("resume", "processes", "checkpoint_seconds", "tensorboard")
 
 
@@ -33,8 +30,9 @@ _WITH_RESUME = ("resume", "processes", "checkpoint_seconds", "tensorboard")
 class Arguments:
     """Train DQN with a behaviour of the paper, epsilon-IPE by default, for several seeds at once.
 
-    What is not given is the paper's: its LunarLander settings, for MinAtar its Freeway settings. Ctrl-C and SIGTERM
-    stop with a checkpoint; --resume goes on, and the run comes out as if it had never been stopped.
+    Every setting that is not given is the paper's: that of its LunarLander experiments, for MinAtar that of its Freeway
+    experiments. Ctrl-C and SIGTERM stop the training with a checkpoint; --resume goes on, and the run comes out as if
+    it had never been stopped.
 
     examples:
       ipe train LunarLander-v3 --seeds 5
@@ -43,24 +41,46 @@ class Arguments:
       ipe train --resume runs/mine --frames 4e5
     """
 
-    environment: Annotated[Positional[str | None], arg(metavar="[ENV]", help_behavior_hint="")] = None
-    """Where to act: a Gymnasium id, one with the module that registers it (package.module:EnvId), or
-    minatar/Freeway, Asterix, Breakout, Seaquest or SpaceInvaders."""
-    resume: Annotated[Text, arg(metavar="RUN", help_behavior_hint="")] = None
-    """Go on with the run in this folder instead; --frames gives it more frames to do."""
-    seeds: Annotated[Text, arg(metavar="SEEDS", help_behavior_hint="(default: 1)")] = None
-    """How many seeds, from 0 on; or which, with commas: 3,5,8 (seed 3 alone: 3,)."""
-    out: Annotated[Text, arg(metavar="FOLDER", help_behavior_hint="(default: runs/ENV-BEHAVIOUR)")] = None
-    """A new folder for the run."""
-    processes: Annotated[WholeNumber, arg(help_behavior_hint="(default: one per core)")] = None
-    """How many train at the same time; 0: this one."""
-    batch_seeds: Annotated[WholeNumber, arg(help_behavior_hint="(default: as the cache serves best)")] = None
-    """Seeds per process, for vectors; images are trained one seed at a time."""
-    checkpoint_seconds: Annotated[Number, arg(help_behavior_hint="(default: 300)")] = None
-    """Between two checkpoints."""
-    tensorboard: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Write TensorBoard's files too, into the run's folder."""
-    settings: Annotated[SettingsOptions, arg(help="What is trained; by default as in the paper.")] = _NOTHING
+    OTHER_WORDS: ClassVar[dict[str, str]] = {
+        "--lr": "the step sizes are --value-step-size and --policy-step-size",
+        "--learning-rate": "the step sizes are --value-step-size and --policy-step-size",
+        "--gpu": "training runs on the processor's cores, of which --processes says how many",
+        "--device": "training runs on the processor's cores, of which --processes says how many",
+        "--seed": "--seeds says how many seeds, or which: --seeds 3, is seed 3 alone",
+        "--env": "the environment stands without a name, as in ipe train CartPole-v1",
+        "--steps": "the length of a run is --frames",
+        "--total-timesteps": "the length of a run is --frames",
+    }
+
+    environment: str | None = argument(
+        "ENV",
+        "The environment: a Gymnasium id, an id with the module that registers it (package.module:EnvId), or "
+        "minatar/Freeway, Asterix, Breakout, Seaquest or SpaceInvaders.",
+        None,
+    )
+    resume: str | None = option(
+        "Go on with the run in this folder, instead of a new one; --frames gives it more frames to do.",
+        None,
+        metavar="RUN",
+    )
+    seeds: str | None = option(
+        "How many seeds to train, from 0 on; or which, with commas: 3,5,8 (seed 3 alone: 3,).",
+        None,
+        metavar="SEEDS",
+        shown="1",
+    )
+    out: str | None = option("A new folder for the run.", None, metavar="FOLDER", shown="runs/ENV-BEHAVIOUR")
+    processes: int | None = option(
+        "How many processes train at the same time; 0 trains in this process.", None, shown="one per core"
+    )
+    batch_seeds: int | None = option(
+        "How many seeds a process trains at once, if observations are vectors; images are trained one seed at a time.",
+        None,
+        shown="as many as the cache serves best",
+    )
+    checkpoint_seconds: float | None = option("The seconds between two checkpoints.", None, shown="300")
+    tensorboard: bool = flag("Write TensorBoard's files too, into the run's folder.")
+    settings: SettingsOptions = part(SettingsOptions, "What is trained; by default as in the paper.")  # noqa: RUF009
 
 
 def run(arguments: Arguments) -> int:
@@ -70,22 +90,13 @@ def run(arguments: Arguments) -> int:
         _check_resume(arguments, given)
     elif arguments.environment is None:
         raise InputError("ENV is missing, the environment to train on, or --resume RUN; see `ipe train --help`")
-    with hearing_signals() as heard, warnings.catch_warnings():
-        warnings.showwarning = _say_warning
+    with Display("ipe train") as display:
         folder, title, start = _job(arguments, given)
-        display = Display(folder)
-        display.begin(title, arguments.processes)
         before = _described(folder)
-        try:
-            result = start(display)
-        except KeyboardInterrupt:
-            result = None
-        finally:
-            display.close()
-        if result is not None:
-            return _report(result)
-        _say(_interrupted(folder, arguments.resume is None, before))
-        return 128 + (heard() or signal.SIGINT)
+        display.begin(title)
+        with stoppable(lambda _: _interrupted(folder, arguments.resume is None, before)):
+            result = start(TrainingProgress(display, folder, arguments.processes))
+    return _report(result)
 
 
 def _check_resume(arguments: Arguments, given: dict[str, Any]) -> None:
@@ -98,8 +109,8 @@ def _check_resume(arguments: Arguments, given: dict[str, Any]) -> None:
         raise InputError(f"{option_of(wrong[0])} has no effect with --resume: a run keeps its settings and seeds")
 
 
-def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Any]:
-    """The folder of the run, a line about it, and a function of the callback that trains it."""
+def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Callable[[Any], TrainingResult]]:
+    """The folder of the run, a line about the run, and a function of the callback that trains it."""
     from ipe.deep.runs import open_run
     from ipe.deep.training import default_folder, resume, train
 
@@ -113,9 +124,9 @@ def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Any]:
         title = _title(found.settings, len(found.seeds), frames, folder)
         return folder, title, lambda callback: resume(folder, frames=frames, callback=callback, **more)
     settings = settings_from(str(arguments.environment), given)
-    folder = default_folder(settings) if arguments.out is None else Path(arguments.out)
     if arguments.out == "":
         raise InputError("--out is empty")
+    folder = default_folder(settings) if arguments.out is None else Path(arguments.out)
     seeds = 1 if arguments.seeds is None else seeds_option(arguments.seeds)
     more["batch_seeds"] = arguments.batch_seeds
     title = _title(settings, seeds if isinstance(seeds, int) else len(seeds), None, folder)
@@ -123,21 +134,12 @@ def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Any]:
 
 
 def _title(settings: TrainingSettings, seeds: int, frames: int | None, folder: Path) -> str:
-    count = f"{seeds} seed{'s' * (seeds != 1)} of {frames or settings.frames} frames"
-    return f"{settings.environment.id}, {settings.behaviour}: {count}, in {folder}"
-
-
-def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"note: {message}")
-
-
-def _say(sentence: str) -> None:
-    if sys.stderr is not None:
-        print(f"ipe train: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+    length = f"{plural(seeds, 'seed')} of {frames or settings.frames} frames"
+    return f"{settings.environment.id}, {settings.behaviour}: {length}, in {folder}"
 
 
 def _described(folder: Path) -> Any:
-    """What the run's description says, None if there is none."""
+    """What the run's description says, None if there is no run yet."""
     from ipe.deep.records import read_run
 
     return read_run(folder) if (folder / "run.json").exists() else None
@@ -147,9 +149,9 @@ def _interrupted(folder: Path, new: bool, before: Any) -> str:
     """Where the run stands, and how to go on.
 
     Args:
-        folder: of the run.
-        new: whether it was to be a new one.
-        before: its description before training.
+        folder: the run's folder.
+        new: whether the run was to be a new one.
+        before: the run's description before training.
     """
     now = _described(folder)
     if new and now == before:
@@ -166,14 +168,14 @@ def _again(folder: Path) -> str:
 
 
 def _report(result: TrainingResult) -> int:
-    """Print the table, say what went wrong, and return the exit code."""
+    """Print the table, say what went wrong and what to do next, and return the exit code."""
     print("\n".join(result_lines(result)))
     for note in result.notes:
-        _say(note)
+        say("ipe train", note)
     wrong = [outcome for outcome in result.outcomes if outcome.status in ("failed", "diverged")]
     for outcome in wrong:
-        _say(f"seed {outcome.seed} {outcome.status} at frame {outcome.frame}: {outcome.reason}")
+        say("ipe train", f"seed {outcome.seed} {outcome.status} at frame {outcome.frame}: {outcome.reason}")
     if result.status != "done":
-        _say(f"not all processes came to their end; go on with: {_again(result.folder)}")
+        say("ipe train", f"not all processes came to their end; go on with: {_again(result.folder)}")
         return FAILED
     return DONE if len(wrong) < len(result.outcomes) else NOT_SOLVED

@@ -1,18 +1,19 @@
-"""What a training has come to, as a table."""
+"""The result of a training, as a table."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
-from ipe.cli.tables import columns, number
+from ipe.cli.tables import columns, decimal
 
 if TYPE_CHECKING:
     from ipe.deep import TrainingResult
 
 
 def result_lines(result: TrainingResult) -> list[str]:
-    """A table with a row per seed, and where the run is."""
+    """A table with a row per seed, the files of the run, and what to do next."""
     import numpy as np
 
     from ipe.analysis import aucs
@@ -24,13 +25,19 @@ def result_lines(result: TrainingResult) -> list[str]:
     seed_of, returns = (np.asarray(result.episodes[name]) for name in ("seed", "return"))
     rows = [["seed", "status", "episodes", "return (last 20)", "best (20)", "AUC"]]
     for outcome, area in zip(result.outcomes, areas, strict=True):
-        own = returns[seed_of == outcome.seed]
-        last, best = (None, None) if own.size == 0 else (float(own[-20:].mean()), best_trailing(own))
-        cells = [number(last), number(best), number(float(area))]
-        rows.append([str(outcome.seed), outcome.status, str(own.size), *cells])
+        of_seed = returns[seed_of == outcome.seed]
+        last, best = (None, None) if of_seed.size == 0 else (float(of_seed[-20:].mean()), best_trailing(of_seed))
+        cells = [decimal(last), decimal(best), decimal(float(area))]
+        rows.append([str(outcome.seed), outcome.status, str(of_seed.size), *cells])
     known = ("run.json", "episodes.parquet", "progress.parquet", "networks.safetensors")
     files = ", ".join(name for name in known if (result.folder / name).is_file())
-    return [*columns(rows, left=[1]), "", f"wrote {result.folder}{os.sep}: {files}"]
+    run = shlex.quote(str(result.folder))
+    return [
+        *columns(rows, left=[1]),
+        "",
+        f"wrote {result.folder}{os.sep}: {files}",
+        f"next: ipe evaluate {run}; ipe curves {run} --out curves.png; ipe watch {run} --out run.gif",
+    ]
 
 
 def best_trailing(returns: Any, window: int = 20) -> float:

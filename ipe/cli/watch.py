@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from tyro.conf import Positional, arg
-
-from ipe.cli.outputs import check_out
-from ipe.cli.parsing import Flag, Number, WholeNumber
+from ipe.cli.options import argument, flag, option
+from ipe.cli.outputs import OVERWRITE, check_out
 
 if TYPE_CHECKING:
     from ipe.deep import Recording
@@ -26,38 +24,29 @@ class Arguments:
       ipe watch runs/LunarLander-v3-epsilon-ipe --out lander.gif --seed-of-run 3 --episodes 2 --behaviour
     """
 
-    run: Annotated[Positional[str], arg(metavar="RUN")]
-    """The run's folder."""
-    out: Annotated[str, arg(metavar="FILE")]
-    """The GIF."""
-    seed_of_run: Annotated[WholeNumber, arg(help_behavior_hint="(default: the first)")] = None
-    """Which of the trained seeds."""
-    episodes: Annotated[WholeNumber, arg(help_behavior_hint="(default: 1)")] = None
-    """How many."""
-    fps: Annotated[Number, arg(help_behavior_hint="(default: 30)")] = None
-    """Pictures per second, 1 to 50."""
-    seed: Annotated[WholeNumber, arg(help_behavior_hint="(default: 0)")] = None
-    """The seed of the episodes."""
-    behaviour: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Act by the run's behaviour as when training ended or was stopped, instead of greedily."""
-    frame_limit: Annotated[WholeNumber, arg(help_behavior_hint="(default: as in training)")] = None
-    """Truncate episodes after this many frames."""
-    overwrite: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Replace the file at --out if there is one."""
+    run: str = argument("RUN", "The run's folder.")
+    out: str = option("The GIF to write.", metavar="FILE")
+    seed_of_run: int | None = option("Which of the trained seeds to watch.", None, shown="the first")
+    episodes: int = option("How many episodes to draw.", 1)
+    fps: float = option("How many pictures to show per second, 1 to 50.", 30.0)
+    seed: int = option("The seed of the episodes.", 0)
+    behaviour: bool = flag("Act by the run's behaviour as when training ended or was stopped, instead of greedily.")
+    frame_limit: int | None = option("Truncate episodes after this many frames.", None, shown="as in training")
+    overwrite: bool = flag(OVERWRITE)
 
 
 def run(arguments: Arguments) -> None:
     """Draw the episodes into the file."""
-    check_out(arguments.out, arguments.overwrite)
+    check_out(arguments.out, arguments.overwrite, (".gif",))
     from ipe.deep import watch
 
     recording = watch(
         arguments.run,
         arguments.out,
         trained_seed=arguments.seed_of_run,
-        episodes=1 if arguments.episodes is None else arguments.episodes,
-        fps=30.0 if arguments.fps is None else arguments.fps,
-        seed=0 if arguments.seed is None else arguments.seed,
+        episodes=arguments.episodes,
+        fps=arguments.fps,
+        seed=arguments.seed,
         behaviour=arguments.behaviour,
         frame_limit=arguments.frame_limit,
     )
@@ -65,7 +54,7 @@ def run(arguments: Arguments) -> None:
 
 
 def said(recording: Recording) -> str:
-    """What was drawn, in a sentence."""
+    """A sentence about what was drawn."""
     episodes = [
         f"return {total:.2f} after {length} frames"
         for total, length in zip(recording.returns, recording.lengths, strict=True)

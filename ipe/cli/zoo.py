@@ -7,18 +7,16 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-from tyro.conf import Positional, arg
+from typing import TYPE_CHECKING, Any
 
 from ipe.cli.inputs import read_mdp
-from ipe.cli.parsing import Flag
+from ipe.cli.options import argument, flag
 
 if TYPE_CHECKING:
     from ipe.mdp import FiniteMDP
 
 MAX_ROWS = 100
-"""The most pairs (s, a) that are shown as a table."""
+"""The most pairs of a state and an action that are shown as a table."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +29,12 @@ class Arguments:
       ipe zoo chain:n=3,slip=0.1 --json > chain.json
     """
 
-    mdp: Annotated[Positional[str | None], arg(metavar="[MDP]", help_behavior_hint="")] = None
-    """The MDP to show: a name, alone or with parameters as in chain:n=3,slip=0.1; or a file (.npz, .json)."""
-    json: Annotated[Flag, arg(help_behavior_hint="")] = False
-    """Print JSON: the list; or the MDP, in the form that every command reads from a .json file."""
+    mdp: str | None = argument(
+        "MDP",
+        "The MDP to show: a name, alone or with parameters as in chain:n=3,slip=0.1; or a file (.npz, .json).",
+        None,
+    )
+    json: bool = flag("Print JSON: the list; or the MDP, in the form that every command reads from a .json file.")
 
 
 def run(arguments: Arguments) -> None:
@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> None:
 
 
 def entries() -> list[dict[str, Any]]:
-    """The zoo: names, descriptions, and parameters with their defaults (None: the MDP's own)."""
+    """The zoo: names, descriptions, and parameters with their defaults; None is a default that depends on the MDP."""
     from ipe.zoo import ZOO
 
     out: list[dict[str, Any]] = []
@@ -68,7 +68,7 @@ def _listing() -> Iterator[str]:
     width = max(len(entry["name"]) for entry in entries())
     for entry in entries():
         words = [
-            f"{name} (its own by default)" if default is None else f"{name}={_plain(default)}"
+            f"{name} (by default as the environment has it)" if default is None else f"{name}={_plain(default)}"
             for name, default in entry["parameters"].items()
         ]
         words += ["and what gymnasium.make takes for it"] if entry["more_parameters"] else []
@@ -83,7 +83,7 @@ def _plain(value: Any) -> str:
 
 
 def _table(mdp: FiniteMDP) -> list[str]:
-    """One line per pair (s, a): its reward, and where it leads; then the start and the terminal states."""
+    """A line for each state and action: the reward, and where they lead; then the start and the terminal states."""
     import numpy as np
 
     pairs = np.argwhere(mdp.allowed)
@@ -108,7 +108,7 @@ def _table(mdp: FiniteMDP) -> list[str]:
 
 
 def _next(mdp: FiniteMDP, row: int) -> str:
-    """The next states of a row with their probabilities, and their rewards where those differ."""
+    """The next states of a row with their probabilities, and with their rewards where the rewards differ."""
     entries_of_row = range(mdp.transitions.indptr[row], mdp.transitions.indptr[row + 1])
     rewards = [] if mdp.transition_rewards is None else [mdp.transition_rewards[i] for i in entries_of_row]
     differ = len(set(rewards)) > 1
