@@ -1,6 +1,38 @@
-"""What pytest leaves alone where an optional package is missing."""
+"""What holds for every test: Hypothesis's profiles, one cache of compiled programs, and that Ctrl-C is heard."""
 
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
 from importlib.util import find_spec
 
-# Its doctests would be errors: the module cannot be imported without it.
+import pytest
+from hypothesis import HealthCheck, settings
+
+from ipe.deep.compilation import training_environment
+
+# Without Stable-Baselines3 the modules that import it cannot be imported for their doctests.
 collect_ignore = [] if find_spec("stable_baselines3") else ["ipe/integrations/stable_baselines3"]
+
+# No deadlines, because two cores that others use are slow at times; fixed draws, so that a red test stays red.
+settings.register_profile(
+    "full", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("quick", settings.get_profile("full"), max_examples=25)
+settings.load_profile("quick")  # `make test-all` asks for the other one with --hypothesis-profile=full
+
+# A shell that runs the tests in the background makes them, and every process that they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what JAX and GCC compile for the whole session: xdist's workers and all subprocesses inherit the folder."""
+    if hasattr(config, "workerinput"):
+        return
+    cache = tempfile.TemporaryDirectory(prefix="ipe-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(cache.cleanup)
+    os.environ["XDG_CACHE_HOME"] = cache.name
+    os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
+    os.environ.update(training_environment(os.environ))

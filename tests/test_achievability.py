@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
@@ -30,7 +30,7 @@ from tests.oracles import (
     policy_value,
     residual_of,
 )
-from tests.strategies import generators, mdps, random_mdp, random_pi, random_q, random_v
+from tests.strategies import examples, generators, mdps, random_mdp, random_pi, random_q, random_v
 
 FORMS: tuple[Form, ...] = ("v", "q")
 GAMMA_STRATEGY = (0.0, 0.3, 0.9, 0.99)
@@ -186,7 +186,7 @@ def test_wrong_options_are_refused_by_name() -> None:
 # Bounds on the distance
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(mdps(max_states=4, max_actions=3), generators(), st.sampled_from(FORMS))
 def test_the_bounds_enclose_the_distance(mdp: FiniteMDP, rng: np.random.Generator, form: Form) -> None:
     values = any_values(rng, mdp, form)
@@ -285,7 +285,7 @@ def two_live_states(draw: st.DrawFn) -> FiniteMDP:
     return mdp
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(two_live_states() | mdps(min_states=2, max_states=2), generators())
 def test_two_states_agree_with_the_polytope(mdp: FiniteMDP, rng: np.random.Generator) -> None:
     assume(int((~mdp.terminal).sum()) == 2)
@@ -307,7 +307,7 @@ def test_the_mdps_of_dadashi_agree_with_the_polytope(example: int) -> None:
         assert_allclose(distance_to_achievable(mdp, v=point).distance, truth, rtol=1e-8, atol=1e-8)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(mdps(max_states=3, max_actions=3), generators(), st.sampled_from(FORMS))
 def test_the_distance_is_that_of_the_best_choice_of_actions(
     mdp: FiniteMDP, rng: np.random.Generator, form: Form
@@ -335,7 +335,7 @@ def test_values_far_from_every_policy_agree_with_the_enumeration(seed: int, form
     assert found.lower_bound <= truth * (1 + 1e-9)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(mdps(max_states=5, max_actions=3), generators(), st.sampled_from(FORMS))
 def test_no_policy_is_nearer_and_the_one_returned_is_as_near(
     mdp: FiniteMDP, rng: np.random.Generator, form: Form

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ipe
@@ -27,6 +27,7 @@ from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.planning import action_bounds, bellman_operator, greedy_policy, policy_values, random_policy
 from tests.audit_cases import drawn, switch_stay_batch
+from tests.strategies import examples
 
 OPTIMAL = [[16.3, 17.0], [20.0, 15.3]]
 
@@ -221,7 +222,7 @@ def test_a_large_batch_is_audited_without_bias() -> None:
     assert result.achievable is None
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from([0.0, 0.5, 0.9, 0.99]))
 def test_in_every_batch_the_evaluation_policy_beats_all_others(seed: int, n_states: int, gamma: float) -> None:
     rng = np.random.default_rng(seed)

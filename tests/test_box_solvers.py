@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -25,7 +25,7 @@ from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup
 from ipe.zoo import garnet
 from tests.oracles import box_problem, least_in_box, policy_value
-from tests.strategies import generators, mdps, random_mdp, random_pi, random_q, random_v
+from tests.strategies import examples, generators, mdps, random_mdp, random_pi, random_q, random_v
 
 STOCHASTIC = mdps(deterministic=False, gammas=(0.3, 0.9, 0.99), min_states=2)
 
@@ -88,7 +88,7 @@ def check_against_oracle(
 
 @pytest.mark.parametrize("name", SOLVERS)
 @given(mdp=STOCHASTIC, rng=generators())
-@settings(max_examples=25)
+@examples(25)
 def test_objective_and_gap(name: str, mdp: FiniteMDP, rng: np.random.Generator) -> None:
     norm, solve, rtol = SOLVERS[name]
     q, weights = random_q(rng, mdp, scale=float(rng.choice([0.1, 3.0, 100.0]))), draw_weights(rng, mdp)
@@ -103,7 +103,7 @@ def test_objective_and_gap(name: str, mdp: FiniteMDP, rng: np.random.Generator) 
 
 
 @given(STOCHASTIC, generators(), st.integers(1, 6))
-@settings(max_examples=60)
+@examples(60)
 def test_the_gap_holds_when_l2_is_stopped_early(mdp: FiniteMDP, rng: np.random.Generator, products: int) -> None:
     q, weights = random_q(rng, mdp), draw_weights(rng, mdp)
     problem = q_problem(mdp, q, "l2", weights)
@@ -120,7 +120,7 @@ def test_the_gap_holds_when_l2_is_stopped_early(mdp: FiniteMDP, rng: np.random.G
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 @given(mdp=STOCHASTIC, rng=generators(), iterations=st.integers(1, 50))
-@settings(max_examples=40)
+@examples(40)
 def test_the_gap_holds_when_pdhg_and_interior_points_are_stopped_early(
     norm: Norm, mdp: FiniteMDP, rng: np.random.Generator, iterations: int
 ) -> None:
@@ -140,7 +140,7 @@ def test_the_gap_holds_when_pdhg_and_interior_points_are_stopped_early(
 
 
 @given(STOCHASTIC, generators())
-@settings(max_examples=60)
+@examples(60)
 def test_certificate_of_any_point(mdp: FiniteMDP, rng: np.random.Generator) -> None:
     q, weights = random_q(rng, mdp), draw_weights(rng, mdp)
     problem = q_problem(mdp, q, "l2", weights)
@@ -155,7 +155,7 @@ def test_certificate_of_any_point(mdp: FiniteMDP, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 @given(mdp=STOCHASTIC, rng=generators(), size=st.sampled_from([1e-6, 1.0, 1e9]))
-@settings(max_examples=60)
+@examples(60)
 def test_any_multipliers_prove_a_bound(norm: Norm, mdp: FiniteMDP, rng: np.random.Generator, size: float) -> None:
     q, weights = random_q(rng, mdp), draw_weights(rng, mdp)
     problem = q_problem(mdp, q, norm, weights)
@@ -167,7 +167,7 @@ def test_any_multipliers_prove_a_bound(norm: Norm, mdp: FiniteMDP, rng: np.rando
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 @given(mdp=STOCHASTIC, rng=generators(), size=st.sampled_from([1e-3, 1.0, 1e3]))
-@settings(max_examples=60)
+@examples(60)
 def test_projection_on_the_dual_ball(norm: Norm, mdp: FiniteMDP, rng: np.random.Generator, size: float) -> None:
     problem = q_problem(mdp, random_q(rng, mdp), norm, draw_weights(rng, mdp))
     d, rows = problem.d, problem.d > 0
@@ -195,7 +195,7 @@ def test_projection_of_multipliers_beside_which_the_ball_is_a_point() -> None:
 
 @pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
 @given(mdp=mdps(deterministic=True, gammas=(0.3, 0.9, 0.99)), rng=generators())
-@settings(max_examples=60)
+@examples(60)
 def test_separable_closed_form(norm: Norm, mdp: FiniteMDP, rng: np.random.Generator) -> None:
     q, weights = random_q(rng, mdp), draw_weights(rng, mdp)
     if rng.random() < 0.3:
@@ -209,7 +209,7 @@ def test_separable_closed_form(norm: Norm, mdp: FiniteMDP, rng: np.random.Genera
 
 @pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
 @given(mdp=mdps(), rng=generators())
-@settings(max_examples=40)
+@examples(40)
 def test_clip_closed_form(norm: Norm, mdp: FiniteMDP, rng: np.random.Generator) -> None:
     v = random_v(rng, mdp)
     weights = None if rng.random() < 0.5 else np.where(mdp.terminal, 0.0, rng.random(mdp.n_states))

@@ -138,8 +138,7 @@ def test_the_help_names_the_appendix(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_measures_and_writes_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / "cache"))
+def test_a_plan_measures_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     code, out, err = run("sweep", "grid.toml", "--plan", "--seeds", "30", "--frames", "1e6", "--cores", "64")
     assert (code, err) == (0, "")
     lines = out.splitlines()

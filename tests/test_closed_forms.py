@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from numpy.testing import assert_allclose
 
 from ipe import evaluation_policy
@@ -17,11 +17,12 @@ from tests.oracles import (
     box_problem,
     spread,
 )
+from tests.strategies import examples
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @given(case=cases(max_states=5, max_actions=3, gammas=(0.3, 0.9)))
-@settings(max_examples=40)
+@examples(40)
 def test_unique_is_what_it_claims(norm: Norm, case: Case) -> None:
     if case.kind in ("near", "optimal", "policy") and norm != "l2":
         return  # the oracle's tolerance is as wide as these optimal faces
@@ -80,7 +81,7 @@ DETERMINISTIC_METHODS = [(norm, m) for norm, m in ALL_METHODS if m != "closed-fo
 
 @pytest.mark.parametrize(("norm", "method"), DETERMINISTIC_METHODS)
 @given(case=cases(form="q", deterministic=True, gammas=(0.3, 0.9, 0.99)))
-@settings(max_examples=25)
+@examples(25)
 def test_closed_form_equals_the_general_solver(norm: Norm, method: str, case: Case) -> None:
     closed, general = case.solve(norm, method="closed-form"), case.solve(norm, method=method)
     size = case.size * float(case.least(norm)[1].max())

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
@@ -28,6 +28,7 @@ from ipe.deep.checkpoints import Checkpoint, _manifest_bytes, load_checkpoint, s
 from ipe.deep.plain import decode, encode
 from ipe.deep.tensors import hash_file
 from ipe.errors import InputError
+from tests.strategies import examples
 
 TYPES = [
     "bool",
@@ -87,7 +88,7 @@ ARRAYS = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**12 - 1), ARRAYS, st.dictionaries(st.text(), JSON, max_size=4))
 def test_round_trip(frame: int, arrays: dict[str, Any], data: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as name:

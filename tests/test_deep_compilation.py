@@ -95,7 +95,8 @@ print(json.dumps(counts))
 
 def events(variables: dict[str, str]) -> Any:
     """What JAX says about its cache in a new process that trains for three frames."""
-    environment = training_environment({**os.environ, **variables})
+    inherited = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    environment = training_environment(inherited | variables)
     root = str(Path(__file__).parent.parent)
     run = subprocess.run(
         [sys.executable, "-c", COUNTING], env=environment, cwd=root, capture_output=True, text=True, check=True

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipe.deep import networks
@@ -26,6 +26,7 @@ from ipe.deep.networks import Architecture, initial_parameters, split
 from ipe.deep.optimisers import initial_moments, step
 from ipe.errors import InputError
 from tests.deep_helpers import DRIFT, advance, run, small
+from tests.strategies import examples
 
 gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 intel = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="not a processor with AVX2")
@@ -90,14 +91,14 @@ def whole(draw: np.random.Generator, shape: tuple[int, ...], most: int) -> Any:
 
 
 @gcc
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(net=st.sampled_from(ARCHITECTURES), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
 def test_whole_numbers_come_out_exactly(net: Architecture, batch: int, seed: int) -> None:
     check_whole_numbers(net, batch, seed)
 
 
 @bfloat16
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(net=st.sampled_from(ARCHITECTURES), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
 def test_whole_numbers_that_bfloat16_has_come_out_exactly(net: Architecture, batch: int, seed: int) -> None:
     check_whole_numbers(net._replace(precision="bfloat16"), batch, seed)  # no factor is above 2^8

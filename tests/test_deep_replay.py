@@ -9,12 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ipe.deep.randomness import BLOCK, FrameDraws, network_generator
 from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED, Format, Slots, empty
+from tests.strategies import examples
 
 ENDS = st.sampled_from([CONTINUES] * 4 + [TERMINATED, TRUNCATED])
 
@@ -154,7 +155,7 @@ def test_the_largest_number_below_one_draws_the_newest_transition() -> None:
 # ---- how observations are stored
 
 
-@settings(max_examples=25)  # a new shape is a new program
+@examples(25)  # a new shape is a new program
 @given(
     hnp.arrays(
         np.uint8,

@@ -38,14 +38,6 @@ needs_box2d = pytest.mark.skipif(importlib.util.find_spec("Box2D") is None, reas
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs compiled here are kept for this module's processes, not in the user's folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(autouse=True)
 def no_child_survives() -> Iterator[None]:
     """Whatever a test leaves running when it fails ends with it."""

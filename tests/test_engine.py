@@ -45,14 +45,6 @@ SLOW = "pause = 0.0005"
 QUICK = ("--checkpoint-seconds", "0.3")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs compiled here are kept for this module's processes, not in the user's folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The tables of a sweep that nothing happened to, by one process."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -24,7 +24,7 @@ from tests.oracles import (
     policy_value,
     residual_of,
 )
-from tests.strategies import generators, mdps, random_pi
+from tests.strategies import examples, generators, mdps, random_pi
 
 
 def check_result(case: Case, norm: Norm, result: EvaluationPolicy) -> None:
@@ -67,7 +67,7 @@ def check_bounds(case: Case, result: EvaluationPolicy) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 @given(case=cases())
-@settings(max_examples=100)
+@examples(100)
 def test_agrees_with_an_independent_solver(norm: Norm, case: Case) -> None:
     result = case.solve(norm)
     assert result.converged
@@ -79,7 +79,7 @@ def test_agrees_with_an_independent_solver(norm: Norm, case: Case) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 @given(case=cases(max_states=25, max_actions=6))
-@settings(max_examples=600)
+@examples(600)
 def test_agrees_with_an_independent_solver_more_widely(norm: Norm, case: Case) -> None:
     check_result(case, norm, case.solve(norm))
 
@@ -101,7 +101,7 @@ def test_methods_agree_on_larger_problems() -> None:
 
 @pytest.mark.parametrize(("norm", "method"), ALL_METHODS)
 @given(case=cases())
-@settings(max_examples=25)
+@examples(25)
 def test_every_method_agrees(norm: Norm, method: str, case: Case) -> None:
     if method == "closed-form" and not case.closed:
         return
@@ -113,7 +113,7 @@ def test_every_method_agrees(norm: Norm, method: str, case: Case) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 @given(case=cases(max_states=4, max_actions=3))
-@settings(max_examples=40)
+@examples(40)
 def test_the_reduction_to_states_loses_nothing(norm: Norm, case: Case) -> None:
     """Among the policies themselves no smaller residual is found, and one as small."""
     result = case.solve(norm)
@@ -125,7 +125,7 @@ def test_the_reduction_to_states_loses_nothing(norm: Norm, case: Case) -> None:
 
 @pytest.mark.parametrize(("norm", "method"), [m for m in ALL_METHODS if m[1] != "closed-form"])
 @given(case=cases(deterministic=False, gammas=(0.3, 0.9, 0.99)))
-@settings(max_examples=20)
+@examples(20)
 def test_bounds_hold_for_solves_stopped_early(norm: Norm, method: str, case: Case) -> None:
     result = case.solve(norm, method=method, rtol=0.3, on_miss="flag")
     check_result(case, norm, result)
@@ -134,7 +134,7 @@ def test_bounds_hold_for_solves_stopped_early(norm: Norm, method: str, case: Cas
 
 
 @given(cases(form="q", deterministic=False, gammas=(0.9,)))
-@settings(max_examples=20)
+@examples(20)
 def test_a_missed_tolerance_raises_or_is_flagged(case: Case) -> None:
     for norm, method in (("l2", "auto"), ("l1", "pdhg")):
         flagged = case.solve(norm, method=method, rtol=1e-300, atol=1e-300, on_miss="flag")  # type: ignore[arg-type]
@@ -151,7 +151,7 @@ def test_a_missed_tolerance_raises_or_is_flagged(case: Case) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 @given(mdp=mdps(), rng=generators(), kind=st.sampled_from(["random", "deterministic", "half"]), scaled=st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_achievable_in_same_values_out(
     norm: Norm, mdp: FiniteMDP, rng: np.random.Generator, kind: str, scaled: bool
 ) -> None:
@@ -177,7 +177,7 @@ def test_achievable_in_same_values_out(
 
 @pytest.mark.parametrize("norm", NORMS)
 @given(mdp=mdps())
-@settings(max_examples=40)
+@examples(40)
 def test_optimal_values_give_an_optimal_policy(norm: Norm, mdp: FiniteMDP) -> None:
     v, q = optimal_value(mdp)
     from_q, from_v = evaluation_policy(mdp, q=q, norm=norm), evaluation_policy(mdp, v=v, norm=norm)
@@ -193,7 +193,7 @@ def test_optimal_values_give_an_optimal_policy(norm: Norm, mdp: FiniteMDP) -> No
 
 
 @given(case=cases(max_states=6))
-@settings(max_examples=60)
+@examples(60)
 def test_distance_bounds_contain_the_distance_to_every_policy(case: Case) -> None:
     """No policy's values are nearer than the lower bound."""
     rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -18,17 +18,17 @@ from tests.cases import ALL_METHODS, NORMS, Case, cases, solve_form
 from tests.oracles import (
     policy_value,
 )
-from tests.strategies import generators, random_mdp, random_pi, random_q
+from tests.strategies import examples, generators, random_mdp, random_pi, random_q
 
 
 @given(cases(deterministic=True, gammas=(0.3, 0.9)), st.sampled_from([1e6, 1e-6]))
-@settings(max_examples=60)
+@examples(60)
 def test_scaling_the_numbers_changes_nothing_deterministic(case: Case, scale: float) -> None:
     check_scaled(case, scale)
 
 
 @given(cases(deterministic=False, gammas=(0.3, 0.9)), st.sampled_from([1e6, 1e-6, 1e-12]))
-@settings(max_examples=60)
+@examples(60)
 def test_scaling_the_numbers_changes_nothing_stochastic(case: Case, scale: float) -> None:
     check_scaled(case, scale)
 
@@ -49,7 +49,7 @@ def check_scaled(case: Case, scale: float) -> None:
 
 
 @given(cases(form="q", gammas=(0.3, 0.9)), st.sampled_from([-100.0, 3.0]))
-@settings(max_examples=60)
+@examples(60)
 def test_shifting_the_values_changes_nothing(case: Case, shift: float) -> None:
     """Q + c with rewards r + (1 - gamma) c is the same problem, as long as no state is terminal."""
     mdp = case.mdp
@@ -66,7 +66,7 @@ def test_shifting_the_values_changes_nothing(case: Case, shift: float) -> None:
 
 
 @given(cases(gammas=(0.0, 0.3, 0.9)), generators())
-@settings(max_examples=60)
+@examples(60)
 def test_renaming_states_and_actions_permutes_the_result(case: Case, rng: np.random.Generator) -> None:
     mdp = case.mdp
     s, a = rng.permutation(mdp.n_states), rng.permutation(mdp.n_actions)

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
@@ -23,7 +23,7 @@ from ipe import zoo
 from ipe.errors import InputError
 from ipe.figures import OKABE_ITO, draw_mdp, new_figure, save_figure, style
 from ipe.mdp import FiniteMDP
-from tests.strategies import mdps
+from tests.strategies import examples, mdps
 
 MINUS = "\u2212"
 
@@ -126,7 +126,7 @@ def test_no_label_covers_a_label_or_a_state_and_all_is_inside(name: str) -> None
     assert all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height for box in boxes)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(mdps(max_states=4, max_actions=2))
 def test_random_mdps_have_all_their_arrows(mdp: FiniteMDP) -> None:
     figure = draw_mdp(mdp)

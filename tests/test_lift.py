@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -12,7 +12,7 @@ from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.inverse import maximum_entropy_lift
 from tests.oracles import entropy_of, most_entropy
-from tests.strategies import generators
+from tests.strategies import examples, generators
 
 
 def lift(q: Array, v: float) -> tuple[Array, float]:
@@ -55,7 +55,7 @@ def rows(draw: st.DrawFn) -> tuple[Array, float]:
 
 
 @given(rows())
-@settings(max_examples=400)
+@examples(400)
 def test_reproduces_v_and_is_a_boltzmann_policy(row: tuple[Array, float]) -> None:
     q, v = row
     pi, eta = lift(q, v)
@@ -77,7 +77,7 @@ def test_reproduces_v_and_is_a_boltzmann_policy(row: tuple[Array, float]) -> Non
 
 
 @given(rows(), st.sampled_from([1e-6, 1e6]))
-@settings(max_examples=100)
+@examples(100)
 def test_scale_and_mirror(row: tuple[Array, float], scale: float) -> None:
     q, v = row
     pi, eta = lift(q, v)
@@ -91,7 +91,7 @@ def test_scale_and_mirror(row: tuple[Array, float], scale: float) -> None:
 
 
 @given(generators(), st.integers(3, 12), st.sampled_from([0.02, 0.2, 0.5, 0.8, 0.98]))
-@settings(max_examples=60)
+@examples(60)
 def test_no_policy_with_this_v_has_more_entropy(rng: np.random.Generator, n: int, u: float) -> None:
     q = rng.normal(size=n) if rng.random() < 0.7 else rng.integers(0, 4, size=n).astype(float)
     if q.min() == q.max():
@@ -174,7 +174,7 @@ def test_gaps_of_1e_12_and_ties_at_the_top() -> None:
 
 
 @given(generators(), st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=100)
+@examples(100)
 def test_masks_and_rows_without_actions(rng: np.random.Generator, n_states: int, n_actions: int) -> None:
     allowed = rng.random((n_states, n_actions)) < 0.6
     q = rng.normal(size=(n_states, n_actions))

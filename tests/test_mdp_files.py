@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipe import zoo
@@ -22,7 +22,7 @@ from ipe.checks import check_q
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.mdp_files import load_mdp, load_values, save_mdp, save_values
-from tests.strategies import generators, mdps, random_q, random_v
+from tests.strategies import examples, generators, mdps, random_q, random_v
 
 DOCS = Path(__file__).parent.parent / "docs" / "formats.md"
 SMALL: dict[str, Any] = {
@@ -86,7 +86,7 @@ def test_round_trip_is_exact(mdp: FiniteMDP, suffix: str, tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == [path.name]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(mdps())
 def test_round_trip_of_random_mdps(mdp: FiniteMDP) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -444,7 +444,7 @@ CHAIN = FiniteMDP(
 NAN = float("nan")
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(mdps(), generators())
 def test_values_round_trip(mdp: FiniteMDP, rng: np.random.Generator) -> None:
     v, q = random_v(rng, mdp), random_q(rng, mdp)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -18,7 +18,7 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import OptimalValues, greedy_policy, optimal_values, policy_values, q_from_v
 from ipe.planning.optimal import PlanningMethod
 from tests.planning_oracles import distance, exact_optimal_values, exact_policy_values
-from tests.strategies import mdps, random_mdp
+from tests.strategies import examples, mdps, random_mdp
 
 METHODS = get_args(PlanningMethod)
 methods = st.sampled_from(METHODS)
@@ -59,7 +59,7 @@ def test_chain_closed_form(method: Any, terminal: bool) -> None:
     np.testing.assert_array_equal(result.policy[n - 1], [0, 0] if terminal else [0, 1])
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(mdps(max_states=6, max_actions=3, gammas=(0.0, 0.5, 0.99, 0.998)), methods, st.sampled_from([1.0, 1e-3, 1e-6]))
 def test_the_error_bounds_hold(mdp: FiniteMDP, method: Any, tol: float) -> None:
     result = optimal_values(mdp, method=method, tol=tol)
@@ -72,7 +72,7 @@ def test_the_error_bounds_hold(mdp: FiniteMDP, method: Any, tol: float) -> None:
     assert mdp.terminal.any() or (q >= q.max(axis=1, keepdims=True) - slack)[result.policy > 0].all()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_mdps, methods, st.integers(1, 6))
 def test_the_error_bounds_of_an_early_stop_hold(mdp: FiniteMDP, method: Any, max_iterations: int) -> None:
     try:
@@ -85,7 +85,7 @@ def test_the_error_bounds_of_an_early_stop_hold(mdp: FiniteMDP, method: Any, max
     assert_bounds_hold(mdp, result)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_mdps, methods)
 def test_a_tolerance_below_float64_is_refused_with_the_best_there_is(mdp: FiniteMDP, method: Any) -> None:
     with pytest.raises(NotSolvedError, match="not to tol = 1e-300: float64 guarantees hardly more") as caught:
@@ -152,7 +152,7 @@ def test_auto_evaluates_exactly_where_sweeps_are_slow() -> None:
     assert np.abs(auto.v - sweeps.v).max() <= auto.error_bound + sweeps.error_bound
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6), st.booleans())
 def test_policy_iteration_ends_after_few_policies_even_among_ties(seed: int, terminals: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -18,7 +18,7 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import bellman_operator, linear, policy_values, q_from_v, random_policy, uniform_policy
 from ipe.planning.krylov import bicgstab
 from tests.planning_oracles import distance, exact_policy_values
-from tests.strategies import generators, mdps, random_pi
+from tests.strategies import examples, generators, mdps, random_pi
 
 METHODS = ("auto", "direct", "krylov")
 methods = st.sampled_from(METHODS)
@@ -73,7 +73,7 @@ def test_methods_agree_with_a_dense_solve(mdp: FiniteMDP, rng: np.random.Generat
     assert result.residual / (1 - mdp.gamma) <= result.error_bound * (1 + 1e-9) or mdp.terminal.any()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     mdps(max_states=6, max_actions=3, gammas=(0.0, 0.5, 0.99, 0.9999)),
     generators(),

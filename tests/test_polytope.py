@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -19,7 +19,7 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, policy_values
 from ipe.polytope import ValuePolytope, paper_grid, value_map, value_polytope
 from ipe.zoo import dadashi, garnet, switch_stay
-from tests.strategies import random_pi
+from tests.strategies import examples, random_pi
 
 NORMS: tuple[Norm, ...] = ("l2", "l1", "linf")
 ORDER = {"l2": 2, "l1": 1, "linf": np.inf}
@@ -328,7 +328,7 @@ def test_two_actions_give_two_polygons_iff_they_tie_inside(example: int, polygon
 
 
 @given(two_state_mdps(), st.integers(0, 2**32 - 1))
-@settings(max_examples=30)
+@examples(30)
 def test_value_map_is_the_librarys_evaluation_and_greedy_policy(mdp: FiniteMDP, seed: int) -> None:
     polytope = value_polytope(mdp)
     points = random_points(polytope, np.random.default_rng(seed), 6, margin=0.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -14,7 +14,7 @@ from ipe.checks import check_q
 from ipe.inverse import EvaluationPolicy, evaluation_policy, regularised_evaluation_policy
 from ipe.mdp import FiniteMDP
 from ipe.planning import q_from_v, uniform_policy
-from tests.strategies import generators, mdps, random_mdp, random_q, random_v
+from tests.strategies import examples, generators, mdps, random_mdp, random_q, random_v
 
 
 def objective(mdp: FiniteMDP, pi: Array, tau: float, *, v: Array | None = None, q: Array | None = None) -> float:
@@ -52,7 +52,7 @@ def direct_minimum(mdp: FiniteMDP, tau: float, **values: Array) -> float:
 
 
 @given(mdps(max_states=4, max_actions=3), generators(), st.sampled_from([0.01, 0.3, 5.0]), st.booleans())
-@settings(max_examples=40)
+@examples(40)
 def test_agrees_with_a_direct_minimisation(mdp: FiniteMDP, rng: np.random.Generator, tau: float, v_form: bool) -> None:
     values = {"v": random_v(rng, mdp)} if v_form else {"q": random_q(rng, mdp)}
     result = regularised_evaluation_policy(mdp, v=values.get("v"), q=values.get("q"), tau=tau)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import minimize
 
 import ipe
 from ipe.inverse import evaluation_policy, sampled_minimiser, sampled_objective
 from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, optimal_values, policy_values
-from tests.strategies import generators, mdps, random_pi, random_q
+from tests.strategies import examples, generators, mdps, random_pi, random_q
 
 
 @given(mdps(), generators())
@@ -26,7 +26,7 @@ def test_no_policy_has_a_smaller_sampled_objective(mdp: FiniteMDP, rng: np.rando
 
 
 @given(mdps(max_states=5), generators())
-@settings(max_examples=30)
+@examples(30)
 def test_objective_agrees_with_a_bounded_minimisation(mdp: FiniteMDP, rng: np.random.Generator) -> None:
     q = random_q(rng, mdp)
     result = sampled_minimiser(mdp, q=q)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from ipe.deep.records import Records
 from ipe.deep.settings import paper_settings
@@ -34,6 +34,7 @@ from tests.store_helpers import (
     publish,
     publish_all,
 )
+from tests.strategies import examples
 
 
 def test_a_job_is_published_once(tmp_path: Path) -> None:
@@ -289,7 +290,7 @@ def test_seeds_that_failed_at_once_have_no_rows(tmp_path: Path) -> None:
     assert [outcome["status"] for outcome in found.outcomes] == ["failed", "failed"]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.permutations(range(6)), st.integers(1, 4))
 def test_any_partition_in_any_order_gives_the_same_tables(order: list[int], batch: int) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -8,7 +8,6 @@ import resource
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,6 @@ from ipe.experiments.watchdog import Hang, Watchdog, read_hangs
 from tests.sweep_helpers import ROOT, nothing_is_left_over, small_sweep, stored, tables
 
 posix = pytest.mark.skipif(os.name != "posix" or not Path("/proc/self").exists(), reason="signals and /proc")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs compiled here are kept for this module's processes, not in the user's folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")
