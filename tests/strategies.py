@@ -1,19 +1,12 @@
-"""Random MDPs, value functions and policies for property tests, and how many of them a test tries."""
+"""Random MDPs, value functions and policies for property tests."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from ipe.base.arrays import Array
 from ipe.mdp import FiniteMDP
-
-
-def examples(number: int) -> settings:
-    """The settings of a test that tries this many examples in `make test-all`, and a quarter of them in `make test`."""
-    whole = settings.get_profile("default").max_examples
-    return settings(max_examples=max(1, number * settings().max_examples // whole))
 
 
 def random_mdp(

@@ -30,7 +30,8 @@ from tests.oracles import (
     policy_value,
     residual_of,
 )
-from tests.strategies import examples, generators, mdps, random_mdp, random_pi, random_q, random_v
+from tests.strategies import generators, mdps, random_mdp, random_pi, random_q, random_v
+from tests.tiers import examples
 
 FORMS: tuple[Form, ...] = ("v", "q")
 GAMMA_STRATEGY = (0.0, 0.3, 0.9, 0.99)

@@ -27,7 +27,7 @@ from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.planning import action_bounds, bellman_operator, greedy_policy, policy_values, random_policy
 from tests.audit_cases import drawn, switch_stay_batch
-from tests.strategies import examples
+from tests.tiers import examples
 
 OPTIMAL = [[16.3, 17.0], [20.0, 15.3]]
 

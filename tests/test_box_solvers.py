@@ -25,7 +25,8 @@ from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup
 from ipe.zoo import garnet
 from tests.oracles import box_problem, least_in_box, policy_value
-from tests.strategies import examples, generators, mdps, random_mdp, random_pi, random_q, random_v
+from tests.strategies import generators, mdps, random_mdp, random_pi, random_q, random_v
+from tests.tiers import examples
 
 STOCHASTIC = mdps(deterministic=False, gammas=(0.3, 0.9, 0.99), min_states=2)
 

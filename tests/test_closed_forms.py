@@ -17,7 +17,7 @@ from tests.oracles import (
     box_problem,
     spread,
 )
-from tests.strategies import examples
+from tests.tiers import examples
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -28,7 +28,7 @@ from ipe.deep.checkpoints import Checkpoint, _manifest_bytes, load_checkpoint, s
 from ipe.deep.plain import decode, encode
 from ipe.deep.tensors import hash_file
 from ipe.errors import InputError
-from tests.strategies import examples
+from tests.tiers import examples
 
 TYPES = [
     "bool",

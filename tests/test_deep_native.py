@@ -26,7 +26,7 @@ from ipe.deep.networks import Architecture, initial_parameters, split
 from ipe.deep.optimisers import initial_moments, step
 from ipe.errors import InputError
 from tests.deep_helpers import DRIFT, advance, run, small
-from tests.strategies import examples
+from tests.tiers import examples
 
 gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 intel = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="not a processor with AVX2")

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from ipe.deep.randomness import BLOCK, FrameDraws, network_generator
 from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED, Format, Slots, empty
-from tests.strategies import examples
+from tests.tiers import examples
 
 ENDS = st.sampled_from([CONTINUES] * 4 + [TERMINATED, TRUNCATED])
 

@@ -24,7 +24,8 @@ from tests.oracles import (
     policy_value,
     residual_of,
 )
-from tests.strategies import examples, generators, mdps, random_pi
+from tests.strategies import generators, mdps, random_pi
+from tests.tiers import examples
 
 
 def check_result(case: Case, norm: Norm, result: EvaluationPolicy) -> None:

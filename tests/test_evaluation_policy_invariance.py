@@ -18,7 +18,8 @@ from tests.cases import ALL_METHODS, NORMS, Case, cases, solve_form
 from tests.oracles import (
     policy_value,
 )
-from tests.strategies import examples, generators, random_mdp, random_pi, random_q
+from tests.strategies import generators, random_mdp, random_pi, random_q
+from tests.tiers import examples
 
 
 @given(cases(deterministic=True, gammas=(0.3, 0.9)), st.sampled_from([1e6, 1e-6]))

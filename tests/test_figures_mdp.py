@@ -23,7 +23,8 @@ from ipe import zoo
 from ipe.errors import InputError
 from ipe.figures import OKABE_ITO, draw_mdp, new_figure, save_figure, style
 from ipe.mdp import FiniteMDP
-from tests.strategies import examples, mdps
+from tests.strategies import mdps
+from tests.tiers import examples
 
 MINUS = "\u2212"
 

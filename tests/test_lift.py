@@ -12,7 +12,8 @@ from ipe.base.arrays import Array
 from ipe.errors import InputError
 from ipe.inverse import maximum_entropy_lift
 from tests.oracles import entropy_of, most_entropy
-from tests.strategies import examples, generators
+from tests.strategies import generators
+from tests.tiers import examples
 
 
 def lift(q: Array, v: float) -> tuple[Array, float]:

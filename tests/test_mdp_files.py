@@ -22,7 +22,8 @@ from ipe.checks import check_q
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.mdp_files import load_mdp, load_values, save_mdp, save_values
-from tests.strategies import examples, generators, mdps, random_q, random_v
+from tests.strategies import generators, mdps, random_q, random_v
+from tests.tiers import examples
 
 DOCS = Path(__file__).parent.parent / "docs" / "formats.md"
 SMALL: dict[str, Any] = {

@@ -18,7 +18,8 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import OptimalValues, greedy_policy, optimal_values, policy_values, q_from_v
 from ipe.planning.optimal import PlanningMethod
 from tests.planning_oracles import distance, exact_optimal_values, exact_policy_values
-from tests.strategies import examples, mdps, random_mdp
+from tests.strategies import mdps, random_mdp
+from tests.tiers import examples
 
 METHODS = get_args(PlanningMethod)
 methods = st.sampled_from(METHODS)

@@ -18,7 +18,8 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import bellman_operator, linear, policy_values, q_from_v, random_policy, uniform_policy
 from ipe.planning.krylov import bicgstab
 from tests.planning_oracles import distance, exact_policy_values
-from tests.strategies import examples, generators, mdps, random_pi
+from tests.strategies import generators, mdps, random_pi
+from tests.tiers import examples
 
 METHODS = ("auto", "direct", "krylov")
 methods = st.sampled_from(METHODS)

@@ -19,7 +19,8 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, policy_values
 from ipe.polytope import ValuePolytope, paper_grid, value_map, value_polytope
 from ipe.zoo import dadashi, garnet, switch_stay
-from tests.strategies import examples, random_pi
+from tests.strategies import random_pi
+from tests.tiers import examples
 
 NORMS: tuple[Norm, ...] = ("l2", "l1", "linf")
 ORDER = {"l2": 2, "l1": 1, "linf": np.inf}

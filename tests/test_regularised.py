@@ -14,7 +14,8 @@ from ipe.checks import check_q
 from ipe.inverse import EvaluationPolicy, evaluation_policy, regularised_evaluation_policy
 from ipe.mdp import FiniteMDP
 from ipe.planning import q_from_v, uniform_policy
-from tests.strategies import examples, generators, mdps, random_mdp, random_q, random_v
+from tests.strategies import generators, mdps, random_mdp, random_q, random_v
+from tests.tiers import examples
 
 
 def objective(mdp: FiniteMDP, pi: Array, tau: float, *, v: Array | None = None, q: Array | None = None) -> float:

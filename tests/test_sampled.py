@@ -11,7 +11,8 @@ import ipe
 from ipe.inverse import evaluation_policy, sampled_minimiser, sampled_objective
 from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, optimal_values, policy_values
-from tests.strategies import examples, generators, mdps, random_pi, random_q
+from tests.strategies import generators, mdps, random_pi, random_q
+from tests.tiers import examples
 
 
 @given(mdps(), generators())

@@ -34,7 +34,7 @@ from tests.store_helpers import (
     publish,
     publish_all,
 )
-from tests.strategies import examples
+from tests.tiers import examples
 
 
 def test_a_job_is_published_once(tmp_path: Path) -> None:
