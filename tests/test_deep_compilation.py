@@ -104,6 +104,7 @@ def events(variables: dict[str, str]) -> Any:
     return json.loads(run.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_the_programs_of_the_first(tmp_path: Path) -> None:
     pytest.importorskip("gymnasium")
     variables = {"XDG_CACHE_HOME": str(tmp_path)}

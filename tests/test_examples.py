@@ -46,6 +46,7 @@ def test_the_one_file_is_short_and_trains(dqn: ModuleType, capsys: pytest.Captur
     assert dqn.train(dqn.Args(frames=300, report_every=100, test_episodes=0, seed=4)).epsilons != result.epsilons
 
 
+@pytest.mark.slow
 def test_its_policy_descends_the_error_of_the_backup(dqn: ModuleType) -> None:
     """Against automatic differentiation of the loss itself, by a step of Adam from rest: the sign of the gradient."""
     import jax

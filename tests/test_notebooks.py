@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import tiered
+
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
@@ -22,7 +24,7 @@ def test_the_three_are_there() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # Jupyter's own
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", tiered(NAMES, "polytope_tour.ipynb"))
 def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     notebook = nbformat.read(FOLDER / name, as_version=4)
     for cell in notebook.cells:

@@ -33,7 +33,7 @@ def small(seed: int = 0) -> SwitchStaySettings:
     )  # fmt: skip
 
 
-QUICK = [part for part in PARTS if part.name in ("figure-2a", "figure-2b", "figure-3", "figure-4", "slip")]
+QUICK = [part for part in PARTS if part.name in ("figure-2a", "figure-2b", "figure-3", "figure-4")]
 """Each of the others is a dozen more compilations; the slow test runs them too."""
 
 

@@ -21,6 +21,9 @@ from ipe.tabular.program import _compiled, lane_count
 from ipe.zoo import chain, garnet, river_swim, switch_stay
 from tests.strategies import random_mdp
 from tests.tabular_oracle import Oracle
+from tests.tiers import tiered
+
+slow = pytest.mark.slow
 
 STATIC = ("update", "order", "ties", "n_steps")
 
@@ -72,7 +75,11 @@ def agree_with_the_oracle(
     return result
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+# The others are compared with reference numbers below, and with the explorer's.
+QUICK = ("greedy", "exponential", "boltzmann", "conservative", "vdbe", "epsilon-ipe")
+
+
+@pytest.mark.parametrize("behaviour", tiered(BEHAVIOURS, *QUICK))
 def test_every_behaviour_is_that_of_a_plain_loop(masked: FiniteMDP, behaviour: str) -> None:
     result = agree_with_the_oracle(masked, behaviour)
     assert masked.terminal[result.next_states].any(), "no episode ended: the test shows less than it should"
@@ -80,7 +87,10 @@ def test_every_behaviour_is_that_of_a_plain_loop(masked: FiniteMDP, behaviour: s
     assert np.isfinite(result.epsilon[..., ~masked.terminal]).all() == has_epsilon
 
 
-@pytest.mark.parametrize("update", ["paper", "natural", "kl-proximal", "fenchel", "absolute"])
+UPDATES = ("natural", "kl-proximal", "fenchel", "absolute")
+
+
+@pytest.mark.parametrize("update", tiered(["paper", *UPDATES], *UPDATES))
 def test_every_update_is_that_of_a_plain_loop(masked: FiniteMDP, update: str) -> None:
     agree_with_the_oracle(masked, "ipe", update=update, tau=0.2, n_steps=3, alpha_pi=0.3, gamma=0.8)
 
@@ -88,12 +98,13 @@ def test_every_update_is_that_of_a_plain_loop(masked: FiniteMDP, update: str) ->
 @pytest.mark.parametrize(
     ("mdp", "behaviour", "options"),
     [
-        (chain(4, slip=0.2), "vdbe", {"rate": 0.3, "sigma": 0.2, "initial_epsilon": 0.8}),
+        pytest.param(chain(4, slip=0.2), "vdbe", {"rate": 0.3, "sigma": 0.2, "initial_epsilon": 0.8}, marks=slow),
         (chain(4, slip=0.2, terminal=False), "conservative", {"rate": 0.3, "ties": "first"}),
         (switch_stay(slip=0.1), "epsilon-ipe", {"update": "fenchel", "beta": 0.3, "order": "policy-first"}),
-        (garnet(7, 4, 5, seed=2), "epsilon-ipe", {"update": "natural", "alpha_pi": 0.5}),
-        (river_swim(5), "boltzmann", {"update": "none", "temperature": 0.05, "alpha_q": 0.1}),
-        (switch_stay(), "exponential", {"anneal_steps": 30.0, "final_epsilon": 0.02, "ties": "first"}),
+        pytest.param(garnet(7, 4, 5, seed=2), "epsilon-ipe", {"update": "natural", "alpha_pi": 0.5}, marks=slow),
+        pytest.param(river_swim(5), "boltzmann", {"update": "none", "temperature": 0.05, "alpha_q": 0.1}, marks=slow),
+        pytest.param(
+            switch_stay(), "exponential", {"anneal_steps": 30.0, "final_epsilon": 0.02, "ties": "first"}, marks=slow),
     ],
 )  # fmt: skip
 def test_options_are_those_of_a_plain_loop(mdp: FiniteMDP, behaviour: str, options: dict[str, Any]) -> None:
