@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import importlib.util
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ author = "The ipe authors"
 release = version = metadata.version("ipe")
 html_title = f"ipe {release}"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+sys.path.insert(0, str(Path(__file__).parent))
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "api_pages"]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 
@@ -30,12 +32,11 @@ myst_heading_anchors = 3
 highlight_language = "text"  # of a block that names no language
 default_role = "code"  # docstrings put names and formulas between single backticks
 
-autodoc_member_order = "groupwise"
-autodoc_default_options = {"members": True}
+autodoc_member_order = "bysource"
 # A name for each of the long types of arrays.
 autodoc_type_aliases = {name: name for name in ("AnyArray", "Array", "ArrayLike", "Mask")}
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
+autodoc_preserve_defaults = False  # the number, not the name of a constant that holds it
 # The page of an integration can be read without the library that it integrates with.
 autodoc_mock_imports = [name for name in ("torch", "stable_baselines3", "minari") if not importlib.util.find_spec(name)]
 python_maximum_signature_line_length = 100

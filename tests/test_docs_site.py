@@ -122,3 +122,12 @@ def test_every_public_name_is_described(site: Path) -> None:
         public = [] if home == "ipe.cli" else getattr(importlib.import_module(home), "__all__", [])
         missing = [name for name in public if not {f"{home}.{name}", f"module-{home}.{name}"} & described]
         assert missing == [], home
+
+
+def test_api_pages_show_nothing_of_the_machinery(site: Path) -> None:
+    """Neither pydantic's constraints and attributes, nor private names, nor what autodoc makes of type aliases."""
+    wrong = re.compile(
+        r"Annotated|FieldInfo|model_config|Alias for field|ForwardRef|dtype\[|&lt;factory&gt;|\b_[A-Z]\w+<"
+    )
+    for page in (site / "api").glob("*.html"):
+        assert not wrong.findall(page.read_text()), page.name
