@@ -7,11 +7,12 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipe.base.columns import columns
 from ipe.cli.display import Display
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import json_text
 from ipe.cli.seeds import trained_seeds
-from ipe.cli.tables import columns, decimal
+from ipe.cli.wording import decimal
 
 if TYPE_CHECKING:
     from ipe.deep import Evaluation

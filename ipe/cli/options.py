@@ -14,98 +14,37 @@ from __future__ import annotations
 import dataclasses
 import re
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 
-class Declared(NamedTuple):
-    """What a field's declaration says about it: see `argument`, `option`, `flag` and `part`."""
+class Option(NamedTuple):
+    """A field of a command, declared by `argument`, `option`, `flag` or `part`, and completed by `options_in`."""
 
     kind: Literal["argument", "option", "flag", "part"]
     text: str
+    """The sentence that explains it; for a part, the sentence above its options."""
     metavar: str = ""
+    """What the help calls the value. Default: by the field's type."""
     shown: str | None = None
+    """What the help says about the default. Default: the default itself, nothing for None."""
     choices: tuple[str, ...] = ()
+    """The words that it may be. Default: those of the field's type, if that is a Literal."""
     read: Callable[[str], Any] | None = None
+    """Makes the value of the word; the text of its ValueError follows the option's name in the refusal."""
     alone: Any = None
+    """The value if no word follows the option. Default: a word must follow."""
     prefix: str | None = None
+    """What stands before the field's name, `epsilon.` say. Default: the prefix of the part that the field is in."""
 
-
-def argument(metavar: str, text: str, default: Any = dataclasses.MISSING) -> Any:
-    """A field that is given by its place among the words; a field of type tuple takes all the words that are left.
-
-    Args:
-        metavar: what the help calls it.
-        text: the sentence that explains it.
-        default: its value if it is left out. Without one, it must be given.
-    """
-    return _field(default, Declared("argument", text, metavar))
-
-
-def option(
-    text: str,
-    default: Any = dataclasses.MISSING,
-    *,
-    metavar: str = "",
-    shown: str | None = None,
-    choices: Sequence[str] = (),
-    read: Callable[[str], Any] | None = None,
-    alone: Any = None,
-    prefix: str | None = None,
-) -> Any:
-    """A field that is given as `--name VALUE` or `--name=VALUE`.
-
-    Args:
-        text: the sentence that explains it.
-        default: its value if it is left out. Without one, it must be given.
-        metavar: what the help calls the value. Default: by the field's type.
-        shown: what the help says about the default. Default: the default itself, nothing for None.
-        choices: the words that it may be. Default: those of the field's type, if that is a Literal.
-        read: makes the value of the word; the text of its ValueError follows the option's name in the refusal.
-        alone: the value if no word follows the option. Default: a word must follow.
-        prefix: what stands before the field's name, instead of the prefix of the part that the field is in.
-    """
-    return _field(default, Declared("option", text, metavar, shown, tuple(choices), read, alone, prefix))
-
-
-def flag(text: str) -> Any:
-    """A field that is True if `--name` is given, and False otherwise."""
-    return _field(False, Declared("flag", text))
-
-
-def part(options: type[Any], text: str, prefix: str = "") -> Any:
-    """A field that is a dataclass of more options, with a section of its own in the help.
-
-    Args:
-        options: the dataclass.
-        text: the sentence above its options.
-        prefix: what stands before the names of its options, `epsilon.` say.
-    """
-    return dataclasses.field(default_factory=options, metadata={"declared": Declared("part", text, prefix=prefix)})
-
-
-def _field(default: Any, declared: Declared) -> Any:
-    return dataclasses.field(default=default, metadata={"declared": declared})
-
-
-class Option(NamedTuple):
-    """A field's declaration together with what the dataclass around it adds.
-
-    Attributes:
-        path: the names of the fields that lead to it, more than one inside a part.
-        name: as the user writes it: `--rtol`.
-        declared: the declaration.
-        type: the field's type, without `| None`.
-        default: the field's default, `dataclasses.MISSING` if it must be given.
-        section: the heading in the help, and the sentence under that heading.
-    """
-
-    path: tuple[str, ...]
-    name: str
-    declared: Declared
-    type: Any
-    default: Any
-    section: tuple[str, str]
+    path: tuple[str, ...] = ()
+    """The names of the fields that lead to it: more than one inside a part."""
+    name: str = ""
+    """The option as the user writes it: `--rtol`."""
+    type: Any = str
+    default: Any = dataclasses.MISSING
+    section: tuple[str, str] = ("options", "")
+    """The heading in the help, and the sentence below the heading."""
 
     @property
     def required(self) -> bool:
@@ -113,40 +52,64 @@ class Option(NamedTuple):
         return self.default is dataclasses.MISSING
 
     @property
-    def choices(self) -> tuple[str, ...]:
-        """The words that it may be; none if it may be any word."""
-        return self.declared.choices or (get_args(self.type) if get_origin(self.type) is Literal else ())
-
-    @property
     def usage(self) -> str:
-        """The option as the help and the refusals write it: `--rtol X`."""
-        kind, metavar = self.declared.kind, self.declared.metavar
-        if kind == "flag":
+        """The option as the help and the refusals show it: `--rtol X`."""
+        if self.kind == "flag":
             return self.name
-        if kind == "argument":
-            more = f"{metavar} [{metavar} ...]" if get_origin(self.type) is tuple else metavar
-            return more if self.required else f"[{more}]"
+        if self.kind == "argument":
+            many = f"{self.metavar} [{self.metavar} ...]" if get_origin(self.type) is tuple else self.metavar
+            return many if self.required else f"[{many}]"
         usual = f"{{{','.join(self.choices)}}}" if self.choices else {int: "N", float: "X"}.get(self.type, "TEXT")
-        value = metavar or usual
-        return f"{self.name} {value if self.declared.alone is None else f'[{value}]'}"
+        value = self.metavar or usual
+        return f"{self.name} {value if self.alone is None else f'[{value}]'}"
 
     @property
     def default_text(self) -> str:
         """What the help says about the default, in brackets; empty if there is nothing to say."""
-        if self.declared.kind == "flag" or (self.declared.shown is None and self.default in (None, "")):
-            return ""
         if self.required:
-            return "(required)" if self.declared.kind == "option" else ""
-        shown = self.default if self.declared.shown is None else self.declared.shown
-        return f"(default: {shown:g})" if isinstance(shown, float) else f"(default: {shown})" if shown != "" else ""
+            return "(required)" if self.kind == "option" else ""
+        shown = self.default if self.shown is None else self.shown
+        if self.kind == "flag" or shown in (None, ""):
+            return ""
+        return f"(default: {shown:g})" if isinstance(shown, float) else f"(default: {shown})"
 
-    def read(self, word: str) -> Any:
-        """The value that a word stands for; a ValueError says what is wrong with it."""
+    def value(self, word: str) -> Any:
+        """The value that a word stands for; a ValueError says what is wrong with the word."""
         if self.choices and word not in self.choices:
             raise ValueError(f"must be one of {', '.join(map(repr, self.choices))}; found {word!r}")
         by_type: dict[Any, Callable[[str], Any]] = {int: whole_number, float: number}
-        read = self.declared.read or by_type.get(self.type, str)
+        read = self.read or by_type.get(self.type, str)
         return read(word)
+
+
+def argument(metavar: str, text: str, default: Any = dataclasses.MISSING) -> Any:
+    """A field that is given by its place among the words; a field of type tuple takes all the words that are left."""
+    return _field(default, Option("argument", text, metavar, section=("arguments", "")))
+
+
+def option(text: str, default: Any = dataclasses.MISSING, **more: Any) -> Any:
+    """A field that is given as `--name VALUE` or `--name=VALUE`. Without a default, it must be given.
+
+    Args:
+        text: the sentence that explains it.
+        default: its value if it is left out.
+        more: metavar, shown, choices, read, alone and prefix of `Option`.
+    """
+    return _field(default, Option("option", text, **more))
+
+
+def flag(text: str) -> Any:
+    """A field that is True if `--name` is given, and False otherwise."""
+    return _field(False, Option("flag", text))
+
+
+def part(options: type[Any], text: str, prefix: str = "") -> Any:
+    """A field that is a dataclass of more options, which have a section of their own in the help."""
+    return dataclasses.field(default_factory=options, metadata={"option": Option("part", text, prefix=prefix)})
+
+
+def _field(default: Any, declared: Option) -> Any:
+    return dataclasses.field(default=default, metadata={"option": declared})
 
 
 def options_in(
@@ -155,24 +118,28 @@ def options_in(
     """The arguments and options that a dataclass declares, those of its parts included."""
     hints = get_type_hints(arguments)
     for field in dataclasses.fields(arguments):
-        declared: Declared = field.metadata["declared"]
+        declared: Option = field.metadata["option"]
         inside = (*path, field.name)
         if declared.kind == "part":
-            heading = (f"{field.name} options", declared.text)
-            yield from options_in(inner(field), declared.prefix or "", inside, heading)
+            yield from options_in(
+                part_type(field), declared.prefix or "", inside, (f"{field.name} options", declared.text)
+            )
             continue
         kind = hints[field.name]
         if get_origin(kind) in (Union, types.UnionType):  # X | None
             kind = next(each for each in get_args(kind) if each is not types.NoneType)
-        before = prefix if declared.prefix is None else declared.prefix
-        name = f"{before}{field.name}".replace("_", "-")
-        if declared.kind == "argument":
-            yield Option(inside, name, declared, kind, field.default, ("arguments", ""))
-        else:
-            yield Option(inside, f"--{name}", declared, kind, field.default, section or ("options", ""))
+        name = f"{prefix if declared.prefix is None else declared.prefix}{field.name}".replace("_", "-")
+        yield declared._replace(
+            path=inside,
+            name=name if declared.kind == "argument" else f"--{name}",
+            type=kind,
+            choices=declared.choices or (get_args(kind) if get_origin(kind) is Literal else ()),
+            default=field.default,
+            section=section or declared.section,
+        )
 
 
-def inner(field: dataclasses.Field[Any]) -> type[Any]:
+def part_type(field: dataclasses.Field[Any]) -> type[Any]:
     """The dataclass of a field that `part` declared."""
     made: Any = field.default_factory
     return made  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_origin
 
 from ipe.base.words import did_you_mean
-from ipe.cli.options import Option, inner, options_in
+from ipe.cli.options import Option, options_in, part_type
 from ipe.errors import InputError
 
 T = TypeVar("T")
@@ -57,8 +57,8 @@ def parse(arguments: type[T], words: Sequence[str], prog: str) -> T | None:
 
 def _read(options: Sequence[Option], words: Sequence[str], others: Mapping[str, str]) -> dict[Any, Any] | None:
     """The value of every option that is given, by its path; None if the words ask for help."""
-    by_name = {option.name: option for option in options if option.declared.kind != "argument"}
-    places = deque(option for option in options if option.declared.kind == "argument")
+    by_name = {option.name: option for option in options if option.kind != "argument"}
+    places = deque(option for option in options if option.kind == "argument")
     found: dict[tuple[str, ...], Any] = {}
     left = deque(words)
     dashes = True
@@ -96,13 +96,13 @@ def _read_option(
     option = by_name[name]
     if option.path in found:
         raise InputError(f"{name} is given twice")
-    if option.declared.kind == "flag":
+    if option.kind == "flag":
         if equals:
             raise InputError(f"{name} takes no value, found {value!r}")
         found[option.path] = True
         return
     if not equals:
-        alone = option.declared.alone
+        alone = option.alone
         if alone is not None and not _is_value(left, places):
             found[option.path] = alone
             return
@@ -110,7 +110,7 @@ def _read_option(
             raise InputError(f"{name} needs a value")
         value = left.popleft()
     try:
-        found[option.path] = option.read(value)
+        found[option.path] = option.value(value)
     except ValueError as error:
         raise InputError(f"{name} {error}") from None
 
@@ -127,8 +127,8 @@ def _build(arguments: type[T], found: Mapping[tuple[str, ...], Any], path: tuple
         inside = (*path, field.name)
         if inside in found:
             given[field.name] = found[inside]
-        elif field.metadata["declared"].kind == "part":
-            given[field.name] = _build(inner(field), found, inside)
+        elif field.metadata["option"].kind == "part":
+            given[field.name] = _build(part_type(field), found, inside)
     return arguments(**given)
 
 
@@ -142,13 +142,13 @@ def _help(arguments: type[Any], options: Sequence[Option], prog: str) -> Iterato
         yield from textwrap.wrap(about, width, initial_indent="  ", subsequent_indent="  ")
         for option in options:
             if option.section == (title, about):
-                yield from _entry(option.usage, f"{option.declared.text} {option.default_text}".strip(), width)
+                yield from _entry(option.usage, f"{option.text} {option.default_text}".strip(), width)
         if title == "options":
             yield from _entry("-h, --help", "Show this text.", width)
 
 
 def _in_usage(option: Option) -> bool:
-    return option.required or option.declared.kind == "argument"
+    return option.required or option.kind == "argument"
 
 
 def _entry(left: str, text: str, width: int) -> Iterator[str]:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ipe.base.words import did_you_mean
 from ipe.cli.display import say
 from ipe.errors import InputError, NotSolvedError
 
@@ -188,6 +187,8 @@ def listing(summaries: dict[str, str]) -> str:
 
 
 def _not_known(word: str) -> str:
+    from ipe.base.words import did_you_mean
+
     if word.startswith("-"):
         close = did_you_mean(word, ["--help", "--version"], cutoff=0.7)
         return f"there is no option {word}{close}" if close else f"the command comes first, and {word!r} is none"

@@ -186,7 +186,7 @@ def choose(words: Sequence[str]) -> tuple[str, type[Study] | None, list[str]]:
     Returns:
         The study's name, its dataclass, and the other words; no dataclass if the help was asked for and printed.
     """
-    with_value = {o.name for study in STUDIES.values() for o in options_in(study) if o.declared.kind == "option"}
+    with_value = {o.name for study in STUDIES.values() for o in options_in(study) if o.kind == "option"}
     names = [
         i for i, word in enumerate(words) if not word.startswith("-") and (i == 0 or words[i - 1] not in with_value)
     ]

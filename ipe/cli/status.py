@@ -8,10 +8,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipe.base.columns import columns
 from ipe.cli.display import Display
 from ipe.cli.options import argument, flag, number, option
 from ipe.cli.outputs import json_text
-from ipe.cli.tables import columns, duration, plain
+from ipe.cli.wording import duration, plain
 
 if TYPE_CHECKING:
     from ipe.experiments.status import Status, Tally

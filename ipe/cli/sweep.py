@@ -15,7 +15,7 @@ from ipe.cli.program import DONE, FAILED, NOT_SOLVED
 from ipe.cli.seeds import seeds_option
 from ipe.cli.sweep_plan import print_plan
 from ipe.cli.sweep_progress import show_sweep, sweep_title
-from ipe.cli.tables import plural
+from ipe.cli.wording import plural
 from ipe.errors import InputError
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipe.cli.tables import columns, count, duration, plural
+from ipe.base.columns import columns
+from ipe.cli.wording import count, duration, plural
 from ipe.errors import InputError
 
 if TYPE_CHECKING:

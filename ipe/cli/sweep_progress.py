@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ipe.cli.tables import count, time_left
+from ipe.cli.wording import count, time_left
 
 if TYPE_CHECKING:
     from ipe.cli.display import Display

@@ -14,10 +14,10 @@ from ipe.cli.options import argument, flag, option, part
 from ipe.cli.program import DONE, FAILED, NOT_SOLVED
 from ipe.cli.seeds import seeds_option
 from ipe.cli.settings_options import changes, paths
-from ipe.cli.tables import plural
 from ipe.cli.training_progress import TrainingProgress
 from ipe.cli.training_report import result_lines
 from ipe.cli.training_settings import SettingsOptions, option_of, settings_from
+from ipe.cli.wording import plural
 from ipe.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipe.base.columns import columns
 from ipe.base.cores import available_cores
-from ipe.cli.tables import columns, decimal, time_left
+from ipe.cli.wording import decimal, time_left
 
 if TYPE_CHECKING:
     from ipe.cli.display import Display

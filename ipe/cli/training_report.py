@@ -6,7 +6,8 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ipe.cli.tables import columns, decimal
+from ipe.base.columns import columns
+from ipe.cli.wording import decimal
 
 if TYPE_CHECKING:
     from ipe.deep import TrainingResult

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipe.base.columns import columns
 from ipe.cli.inputs import read_mdp
 from ipe.cli.options import argument, flag
 
@@ -93,11 +94,7 @@ def _table(mdp: FiniteMDP) -> list[str]:
     for s, a in pairs:
         row = int(s) * mdp.n_actions + int(a)
         rows.append([mdp.state_name(int(s)), mdp.action_name(int(a)), f"{mdp.rewards[s, a]:.6g}", _next(mdp, row)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        f"  {s.ljust(widths[0])}  {a.ljust(widths[1])}  {r.rjust(widths[2])}  {following}"
-        for s, a, r, following in rows
-    ]
+    lines = [f"  {line}" for line in columns(rows, left=(0, 1, 3))]
     notes = []
     if mdp.start is not None:
         start = [_share(mdp.state_name(int(s)), mdp.start[s]) for s in np.flatnonzero(mdp.start)]
