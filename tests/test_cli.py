@@ -25,6 +25,7 @@ import ipe
 from ipe.cli import main, program
 from ipe.cli.inputs import read_mdp, read_values
 from ipe.cli.polytope import grid_around
+from ipe.cli.reproduce import STUDIES
 from ipe.cli.solve import Arguments
 from ipe.inverse.solve import METHODS_OF, Method
 from ipe.mdp_files import load_mdp, save_mdp, save_values
@@ -248,7 +249,21 @@ def test_help_and_version(run: Run) -> None:
         assert "(default: None)" not in text
         assert run(name, "-h")[1] == text
     assert run("-h")[1] == out
-    assert run("--version")[1] == f"ipe {metadata.version('ipe')}\n"
+    assert run("help") == (0, out, "")
+    assert run("help", "zoo")[1] == run("zoo", "--help")[1]
+    for word in ("--version", "version"):
+        assert run(word) == (0, f"ipe {metadata.version('ipe')}\n", "")
+
+
+def test_help_of_a_command_with_commands(run: Run) -> None:
+    code, out, err = run("reproduce", "--help")
+    assert (code, err) == (0, "")
+    for name in STUDIES:
+        assert f"  {name} " in out
+        code, text, err = run("reproduce", name, "--help")
+        assert (code, err) == (0, "")
+        assert f"usage: ipe reproduce {name} [OPTIONS]" in text
+        assert f"examples:\n  ipe reproduce {name}" in text
 
 
 def test_the_methods_and_norms_offered_are_those_of_the_library() -> None:
@@ -285,6 +300,8 @@ WRONG = {
     "--json zoo": "the command comes first, and '--json' is none",
     "--verison": "there is no option --verison (did you mean --version?); see `ipe --help`",
     "sovle switch-stay": "there is no command 'sovle' (did you mean solve?); see `ipe --help`",
+    "eval runs/x": "there is no command 'eval'; here it is `ipe evaluate`; see `ipe --help`",
+    "plot runs/x": "there is no command 'plot'; here it is `ipe curves`; see `ipe --help`",
     "frobnicate": f"there is no command 'frobnicate' (there are {COMMANDS}); see `ipe --help`",
     "solve": "MDP and --values VALUES are missing; see `ipe solve --help`",
     "solve switch-stay": "--values VALUES is missing",
@@ -351,6 +368,9 @@ WRONG = {
     "zoo nothing": "there is no file 'nothing', and the zoo has no such MDP",
     "draw garnet --out x.svg": "a drawing holds at most 12 states; this MDP has 1000",
     "polytope garnet --out x.svg": "exactly two states that are not terminal; this one has 1000",
+    "solve switch-stay --values ١,٢": "there is no file '١,٢', and '١' is not a number",
+    "solve switch-stay --values 1,2 --rtol １": "--rtol must be a number, found '１'",
+    "zoo chain:n=٣": "chain: n must be a whole number",
     # files
     "solve switch-stay --values 1,2 --out p.txt": "--out p.txt: the suffix must be .npz or .json; found .txt",
     "solve switch-stay --values 1,2 --out no/p.npz": "--out no/p.npz: there is no folder ",
@@ -380,6 +400,28 @@ def test_wrong_input_gets_one_sentence_and_writes_nothing(run: Run, tmp_path: Pa
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "switch-stay", "--values", "1," * 5000),
+        ("solve", "x" * 5000, "--values", "1,2"),
+        ("solve", "switch-stay", "--values", "1,2", "--out", "x" * 5000 + ".npz"),
+        ("solve", "switch-stay", "--values", "1,2", "--" + "x" * 5000),
+        ("zoo", "garnet:" + "x" * 5000 + "=1"),
+        ("zoo", "chain:n=" + "9" * 5000),
+        ("draw", "switch-stay", "--out", "x" * 300 + ".svg"),
+        ("x" * 5000,),
+    ],
+    ids=lambda words: f"{words[0][:9]} {len(words)}",
+)
+def test_very_long_words_are_refused_and_not_repeated_in_full(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert len(err) < 1500
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission(run: Run, tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
@@ -392,11 +434,6 @@ def test_a_folder_without_permission(run: Run, tmp_path: Path) -> None:
 
 
 def test_exit_codes_of_the_process(tmp_path: Path) -> None:
-    good = process("solve", "switch-stay", "--values", "-", cwd=tmp_path)
-    out, err = good.communicate(b'{"v": {"s0": 18, "s1": -6}}')
-    assert (good.returncode, err) == (0, b"")
-    assert b"achievable    no" in out
-    assert b"\x1b" not in out
     bad = process("draw", "switch-stay", "--out", "x.svg", "--what", cwd=tmp_path)
     out, err = bad.communicate()
     assert (bad.returncode, out) == (2, b"")
@@ -404,40 +441,59 @@ def test_exit_codes_of_the_process(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_help_in_a_pipe_has_no_colours_and_names_outside_ascii_print(tmp_path: Path) -> None:
-    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    help_text = process("solve", "--help", env=ascii_only)
-    out, err = help_text.communicate()
-    assert (help_text.returncode, err) == (0, b"")
-    assert b"\x1b" not in out
-    assert b"--values VALUES" in out
+class Pipe(io.TextIOWrapper):
+    """A standard output that is no terminal and has only the characters of ASCII."""
+
+    def __init__(self, target: Any = None) -> None:
+        super().__init__(io.BytesIO() if target is None else target, encoding="ascii")
+
+    def written(self) -> str:
+        self.flush()
+        content: bytes = self.buffer.getvalue()  # type: ignore[attr-defined]
+        return content.decode("ascii")
+
+
+def test_help_in_a_pipe_has_no_colours_and_names_outside_ascii_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", help_text := Pipe())
+    assert main(["solve", "--help"]) == 0
+    assert "--values VALUES" in help_text.written()
+    assert "\x1b" not in help_text.written()
     save_mdp(ipe.FiniteMDP(np.ones((1, 1, 1)), [[1.0]], 0.5, state_names=["état"]), tmp_path / "m.json")
-    shown = process("zoo", "m.json", cwd=tmp_path, env=ascii_only)
-    out, err = shown.communicate()
-    assert (shown.returncode, err) == (0, b"")
-    assert b"\\xe9tat" in out
+    monkeypatch.setattr("sys.stdout", shown := Pipe())
+    assert main(["zoo", str(tmp_path / "m.json")]) == 0
+    assert "\\xe9tat" in shown.written()
 
 
-@pytest.mark.parametrize("words", [("zoo", "garnet:n_states=2000", "--json"), ("solve", "--help")])
-def test_a_broken_pipe_is_quiet(words: tuple[str, ...]) -> None:
-    child = process(*words, stdin=subprocess.DEVNULL)
+def test_a_broken_pipe_is_quiet() -> None:
+    child = process("zoo", "garnet:n_states=2000", "--json", stdin=subprocess.DEVNULL)
     assert child.stdout is not None
     assert child.stderr is not None
-    if words[0] == "zoo":
-        assert child.stdout.readline() == b"{\n"
+    assert child.stdout.readline() == b"{\n"
     child.stdout.close()
     with child.stderr as said:
         assert said.read() == b""
     assert child.wait() == program.BROKEN_PIPE
 
 
+def test_a_reader_that_has_left_before_the_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Pipe(os.fdopen(writer, "wb")) as pipe:
+        monkeypatch.setattr("sys.stdout", pipe)
+        assert main(["solve", "--help"]) == program.BROKEN_PIPE
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full disk at hand")
-def test_a_full_disk_is_said() -> None:
-    with open("/dev/full", "wb") as full:
-        child = process("zoo", stdout=full)
-        _, err = child.communicate()
-    assert child.returncode == program.FAILED
-    assert err == b"ipe zoo: cannot write the output: No space left on device\n"
+def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with Pipe(open("/dev/full", "wb")) as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert main(["zoo"]) == program.FAILED
+    assert capsys.readouterr().err == "ipe zoo: cannot write the output: No space left on device\n"
 
 
 def interrupt(child: subprocess.Popen[bytes]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pty
 import re
 import shlex
 import signal
@@ -231,6 +229,10 @@ WRONG = {
     "train CartPole-v1 --epsilon.fnal 0.9": "there is no option --epsilon.fnal (did you mean --epsilon.final?)",
     "train CartPole-v1 --settings.gamma 1": "there is no option --settings.gamma",
     "train CartPole-v1 --environment.frame-limit 9": "there is no option --environment.frame-limit",
+    "train CartPole-v1 --lr 0.1": "there is no option --lr: the step sizes are --value-step-size and",
+    "train CartPole-v1 --gpu": "there is no option --gpu: training runs on the processor's cores",
+    "train CartPole-v1 --frames ٣": "--frames must be a whole number, found '٣'",
+    "train CartPole-v1 --seeds ٣": "--seeds must be how many",
     "train CartPole-v1 --gamma 0.9 --gamma 0.8": "--gamma is given twice",
     "train CartPole-v1 --gamma 1": "gamma: input should be less than 1, found 1.0",
     "train CartPole-v1 --gamma nan": "gamma: ",
@@ -461,32 +463,22 @@ def test_which_signal_it_was() -> None:
 # Progress.
 
 
-def test_the_table_is_drawn_in_place_on_a_terminal(tmp_path: Path) -> None:
-    reader, terminal = pty.openpty()
-    words = ("train", "CartPole-v1", *SMALL, "--seeds", "2", "--frames", "1e7", "--out", "a")
-    child = process(*words, cwd=tmp_path, stderr=terminal)
-    os.close(terminal)
-    seen = b""
-    deadline = time.monotonic() + 180.0
-    while seen.count(b"return (last 20)") < 3 and time.monotonic() < deadline:
-        seen += os.read(reader, 4096)
-    child.send_signal(signal.SIGINT)
-    with contextlib.suppress(OSError):  # how a terminal ends
-        while chunk := os.read(reader, 4096):
-            seen += chunk
-    os.close(reader)
-    child.communicate(timeout=60)
-    text = seen.decode().replace("\r\n", "\n")
-    assert child.returncode == 130
-    tables = text.split("\033[J")[1:]
-    title, header, *rows = tables[0].splitlines()
-    assert title == "CartPole-v1, epsilon-ipe: 2 seeds of 10000000 frames, in a"
+def test_the_table_is_drawn_in_place_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    code, _, err = run("train", f"{OWN}Wandering-v0", *SMALL, "--seeds", "2", "--frames", "500", "--out", "a")
+    assert code == 0
+    begin, *tables = err.split("\033[J")
+    title = f"{OWN}Wandering-v0, epsilon-ipe: 2 seeds of 500 frames, in a"[:79]
+    assert begin == f"{title}\n\033[1F"  # one line, and back up
+    assert len(tables) >= 2
+    assert all(table.endswith("\033[6F") for table in tables[:-1])  # six lines, and back up
+    first, header, *rows, left, stop = tables[-1].splitlines()
+    assert first == title
     assert re.fullmatch(r"seed +frame +episodes +return \(last 20\) +epsilon +frames/s", header)
-    assert [row.split()[0] for row in rows[:2]] == ["0", "1"]
-    assert "MB per seed" in tables[1]
-    assert "Ctrl-C stops, with a checkpoint; go on with: ipe train --resume a\n" in tables[0]
-    assert tables[0].endswith("\033[6F")  # six lines, and back up
-    assert re.search(r"\nipe train: stopped at frame \d+; go on with: ipe train --resume a\n$", text)
+    assert [row.split()[:4] for row in rows] == [[seed, "500", "/", "500"] for seed in ("0", "1")]
+    assert re.fullmatch(r"done; [\d.]+ MB per seed", left)
+    assert stop == "Ctrl-C stops, with a checkpoint; go on with: ipe train --resume a"
 
 
 def progress(batch: int, frame: int, seeds: list[int], status: str = "running") -> Progress:
