@@ -125,6 +125,20 @@ def test_what_is_no_store_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["report", "status"])
+def test_folders_of_another_kind_are_told_apart(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_store(tmp_path / "study" / "curves")
+    assert main([command, str(tmp_path / "study")]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"study is no sweep, but holds 1; name one of them: {tmp_path / 'study' / 'curves'}\n")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text("{}")
+    assert main([command, str(tmp_path / "run")]) == 2
+    assert f"is a training run, not a sweep; try `ipe evaluate {tmp_path / 'run'}`" in capsys.readouterr().err
+
+
 def test_a_store_without_a_result_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_store(tmp_path / "sweep")
     assert main(["report", str(tmp_path / "sweep")]) == 2

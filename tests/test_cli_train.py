@@ -317,6 +317,8 @@ def test_train_resume_evaluate(run: Run, tmp_path: Path) -> None:
         assert float(row.split()[3]) == pytest.approx(np.mean(own[-20:]), abs=0.005)
         assert float(row.split()[4]) == pytest.approx(max(np.mean(own[i : i + 20]) for i in range(11)), abs=0.005)
 
+    assert run("train", "a")[2] == "ipe train: a holds a run; go on with it: ipe train --resume a\n"
+    assert "a holds a run; go on with it: ipe train --resume a; or choose another" in run(*words, "--out", "a")[2]
     code, out, err = run("train", "--resume", "a", "--frames", "500", "--processes", "0")
     assert code == 0
     assert "2 seeds of 500 frames" in err

@@ -131,7 +131,7 @@ def test_the_table(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "two: 2 settings, 8 runs"
     assert lines[1] == "  runs    done 1, failed 1, diverged 0, running 2, waiting 4"
-    assert lines[2] == "  frames  2500 of 8000 (31.2%); 20.0k per second now, about 1 s left"
+    assert lines[2] == "  frames  2.5k of 8k (31.2%); 20k per second now, about 1 s left"
     assert lines[4].split() == ["runs", "done", "failed", "diverged", "running", "waiting", "frames"]
     assert lines[5].split() == ["a", "width=16", "4", "1", "1", "0", "2", "0", "62.5%"]
     assert lines[6].split() == ["b", "width=32", "4", "0", "0", "0", "0", "4", "0.0%"]

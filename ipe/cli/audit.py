@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipe.cli.display import Display
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import FIGURE, check_out, json_text
 from ipe.errors import InputError
@@ -83,7 +84,9 @@ def run(arguments: Arguments) -> None:
     from ipe.audit import audit_contents
     from ipe.base.atomic import write_atomic
 
-    result = _audit(arguments)
+    with Display("ipe audit", keep=False) as display:
+        display.begin("collecting the transitions and auditing them")
+        result = _audit(arguments)
     content = json_text({"source": arguments.source, **audit_contents(result)})
     if arguments.figure is not None:
         from ipe.audit import draw_audit

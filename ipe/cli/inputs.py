@@ -88,6 +88,17 @@ def _parameter(text: str) -> Any:
     return text
 
 
+def check_sweep(folder: str) -> None:
+    """Refuse a folder that holds something else than a sweep, and name the command for what it holds."""
+    path = Path(folder)
+    if (path / "sweep.json").exists() or not path.is_dir():
+        return  # what is wrong with these, the store says
+    if (path / "run.json").exists():
+        raise InputError(f"{folder} is a training run, not a sweep; try `ipe evaluate {folder}`")
+    if inside := sorted(str(file.parent) for file in path.glob("*/sweep.json")):
+        raise InputError(f"{folder} is no sweep, but holds {len(inside)}; name one of them: {', '.join(inside)}")
+
+
 def read_values(text: str, mdp: FiniteMDP) -> tuple[Form, Array]:
     """The value function that a word stands for, as "v" of shape (S,) or "q" of shape (S, A).
 

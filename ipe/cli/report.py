@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ipe.cli.display import Display, say_some
+from ipe.cli.inputs import check_sweep
 from ipe.cli.options import argument, flag, option
 from ipe.errors import InputError
 
@@ -57,6 +58,7 @@ def run(arguments: Arguments) -> None:
     from ipe.experiments.results import load_results
     from ipe.figures.report import run_versions, write_report
 
+    check_sweep(arguments.folder)
     check_folder(out, arguments.overwrite)
     with Display("ipe report", keep=False) as display:
 
@@ -81,3 +83,4 @@ def run(arguments: Arguments) -> None:
     say_some("ipe report: note", results.problems, ", which the page lists", most=5)
     print(f"{len(results.outcomes)} runs of {len(results.sweep.settings)} settings.")
     print(f"wrote {files[0]}, and beside it {', '.join(file.name for file in files[1:])}")
+    print("next: open the page in a browser; it needs no server")

@@ -6,6 +6,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ipe.cli.display import Display
 from ipe.cli.inputs import MDP, read_mdp, read_values, read_weights
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import OVERWRITE, check_out, json_text
@@ -71,18 +72,20 @@ def run(arguments: Arguments) -> None:
     form, values = read_values(arguments.values, mdp)
     weights = None if arguments.weights is None else read_weights(arguments.weights, mdp, form)
     try:
-        result = evaluation_policy(
-            mdp,
-            v=values if form == "v" else None,
-            q=values if form == "q" else None,
-            norm=arguments.norm,
-            weights=weights,
-            method=arguments.method,
-            rtol=arguments.rtol,
-            atol=arguments.atol,
-            tolerance=arguments.tolerance,
-            on_miss=arguments.on_miss,
-        )
+        with Display("ipe solve", keep=False) as display:
+            display.begin(f"solving {arguments.mdp}: {mdp!r}")
+            result = evaluation_policy(
+                mdp,
+                v=values if form == "v" else None,
+                q=values if form == "q" else None,
+                norm=arguments.norm,
+                weights=weights,
+                method=arguments.method,
+                rtol=arguments.rtol,
+                atol=arguments.atol,
+                tolerance=arguments.tolerance,
+                on_miss=arguments.on_miss,
+            )
     except NotSolvedError as error:
         raise NotSolvedError(_missed(error), error.result) from None
     as_json = json_text(contents(result, arguments.mdp)) if arguments.json or _is_json(arguments.out) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from ipe.base.columns import columns
 from ipe.cli.display import Display
+from ipe.cli.inputs import check_sweep
 from ipe.cli.options import argument, flag, number, option
 from ipe.cli.outputs import json_text
-from ipe.cli.wording import duration, plain
+from ipe.cli.wording import count, duration, plain
 
 if TYPE_CHECKING:
     from ipe.experiments.status import Status, Tally
@@ -62,19 +64,24 @@ def run(arguments: Arguments) -> None:
     """Print how far the sweep is, once or again and again."""
     from ipe.experiments.status import sweep_status
 
-    with Display("ipe status", stream=sys.stdout) as display, contextlib.suppress(KeyboardInterrupt):
+    check_sweep(arguments.sweep)
+    watching = arguments.watch is not None
+    ends = (KeyboardInterrupt,) if watching else ()  # Ctrl-C is how one stops watching
+    with Display("ipe status", stream=sys.stdout) as display, contextlib.suppress(*ends):
         while True:
             status = sweep_status(arguments.sweep)
+            lines = status_lines(status, arguments.all)
             if arguments.json:
-                _print_json(status, lines=arguments.watch is not None)
-            elif arguments.watch is None:
-                print("\n".join(status_lines(status, arguments.all)))
+                _print_json(status, lines=watching)
+            elif watching and display.live:
+                display.show(lines)
             else:
-                lines = status_lines(status, arguments.all)
-                display.show(lines, "\n".join([*lines, ""]), at_once=True)
+                print("\n".join([*lines, ""] if watching else lines), flush=True)
             if arguments.watch is None or status.finished:
-                return
+                break
             time.sleep(arguments.watch)
+    if status.finished and not arguments.json:
+        print(f"next: ipe report {shlex.quote(arguments.sweep)}")
 
 
 def _print_json(status: Status, lines: bool) -> None:
@@ -85,11 +92,11 @@ def _print_json(status: Status, lines: bool) -> None:
 
 
 def status_lines(status: Status, everything: bool = False) -> list[str]:
-    """Where a sweep is: its totals, a table of its cases or settings, and its problems.
+    """How far a sweep is: the totals, a table of the cases or settings, and the problems.
 
     Args:
-        status: of the sweep.
-        everything: all rows and problems, rather than about thirty.
+        status: the sweep's status.
+        everything: whether to show all rows and problems, rather than about thirty.
     """
     total = status.total
     lines = [f"{total.name}: {total.settings} settings, {total.runs} runs", *_totals(status)]
@@ -113,18 +120,22 @@ def status_lines(status: Status, everything: bool = False) -> list[str]:
 def _totals(status: Status) -> list[str]:
     total = status.total
     runs = f"done {total.done}, failed {total.failed}, diverged {total.diverged}"
-    frames = f"{_large(total.frames_done)} of {_large(total.frames)} ({_percent(total)})"
+    frames = f"{count(total.frames_done)} of {count(total.frames)} ({_percent(total)})"
     if status.finished:
         time_left = "nothing left to do"
     elif status.seconds_left is None:
         time_left = "nothing is running" if total.running == 0 else "time left not known yet"
     else:
-        time_left = f"{_large(status.frames_per_second)} per second now, about {duration(status.seconds_left)} left"
+        time_left = f"{count(status.frames_per_second)} per second now, about {duration(status.seconds_left)} left"
     return [f"  runs    {runs}, running {total.running}, waiting {total.waiting}", f"  frames  {frames}; {time_left}"]
 
 
 def _rows(status: Status, everything: bool) -> tuple[list[Tally], int]:
-    """Settings, if they are few or all are asked for; otherwise cases; otherwise settings with something to say."""
+    """The rows of the table, and how many settings are left out.
+
+    The rows are the settings, if they are few or all are asked for; otherwise the cases, if there are several;
+    otherwise the settings that something can be said about.
+    """
     if everything or len(status.settings) <= MOST_ROWS:
         return status.settings, 0
     if len(status.cases) > 1:
@@ -134,7 +145,7 @@ def _rows(status: Status, everything: bool) -> tuple[list[Tally], int]:
 
 
 def _dullness(tally: Tally) -> int:
-    """What is running comes first, then what went wrong, then what is waiting."""
+    """A number by which settings that are running come first, then those that failed, then those that wait."""
     return 0 if tally.running else 1 if tally.failed + tally.diverged else 2 if tally.waiting else 3
 
 
@@ -144,18 +155,5 @@ def _row(tally: Tally) -> list[str]:
 
 
 def _percent(tally: Tally) -> str:
-    """Rounded down: 100% is all of it."""
+    """The share of the frames that are done, rounded down: 100% is all of them."""
     return f"{int(1000 * tally.share) / 10:.1f}%"
-
-
-def _large(number: float) -> str:
-    """A number of frames in three digits or so.
-
-    Example:
-        >>> [_large(n) for n in (950, 35_000, 1_500_000, 3.6e9)]
-        ['950', '35.0k', '1.5M', '3.6G']
-    """
-    for least, size, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
-        if number >= least:
-            return f"{number / size:.1f}{unit}"
-    return f"{number:.0f}"

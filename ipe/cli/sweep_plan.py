@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipe.base.columns import columns
+from ipe.cli.display import Display
 from ipe.cli.wording import count, duration, plural
 from ipe.errors import InputError
 
@@ -31,7 +32,9 @@ def print_plan(
     numbers = [here] if more_cores is None else [here, more_cores]
     if min(numbers) < 1:
         raise InputError(f"--cores must be 1 or more, found {min(numbers)}")
-    plan = plan_sweep(sweep, jobs(sweep, batch_seeds), numbers)
+    with Display("ipe sweep", keep=False) as display:
+        display.begin("measuring this machine, for some seconds")
+        plan = plan_sweep(sweep, jobs(sweep, batch_seeds), numbers)
     rows = [
         ["settings", f"{plan.settings}"],
         ["runs", f"{plan.runs} ({len(sweep.seeds)} seeds each), in {plan.jobs} jobs"],

@@ -90,6 +90,8 @@ def run(arguments: Arguments) -> int:
         _check_resume(arguments, given)
     elif arguments.environment is None:
         raise InputError("ENV is missing, the environment to train on, or --resume RUN; see `ipe train --help`")
+    elif _holds_a_run(Path(arguments.environment)):
+        raise InputError(f"{arguments.environment} holds a run; go on with it: {_again(Path(arguments.environment))}")
     with Display("ipe train") as display:
         folder, title, start = _job(arguments, given)
         before = _described(folder)
@@ -127,10 +129,16 @@ def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Callab
     if arguments.out == "":
         raise InputError("--out is empty")
     folder = default_folder(settings) if arguments.out is None else Path(arguments.out)
+    if _holds_a_run(folder):
+        raise InputError(f"{folder} holds a run; go on with it: {_again(folder)}; or choose another folder with --out")
     seeds = 1 if arguments.seeds is None else seeds_option(arguments.seeds)
     more["batch_seeds"] = arguments.batch_seeds
     title = _title(settings, seeds if isinstance(seeds, int) else len(seeds), None, folder)
     return folder, title, lambda callback: train(settings, seeds=seeds, out=folder, callback=callback, **more)
+
+
+def _holds_a_run(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("run.json", "sweep.json"))
 
 
 def _title(settings: TrainingSettings, seeds: int, frames: int | None, folder: Path) -> str:
