@@ -25,10 +25,11 @@ import pytest
 from ipe.cli.program import main
 from ipe.errors import InputError
 from ipe.explorer import ExplorerServer, explorer_page, write_explorer
-from ipe.explorer.bundle import WEB, bundle
 from ipe.explorer.models import EXAMPLES, examples, page_model
+from ipe.explorer.page import ENTRY, WEB
 from ipe.mdp import FiniteMDP
 from ipe.mdp_files import save_mdp
+from ipe.pages.bundle import bundle
 from ipe.zoo import chain, make, river_swim, switch_stay
 
 
@@ -155,22 +156,22 @@ def test_two_ends_with_different_rewards_are_refused() -> None:
 
 
 def test_every_module_is_in_the_bundle_once() -> None:
-    script = bundle("page/main.js")
+    script = bundle(ENTRY)
     for folder in ("math", "page"):
         for file in (WEB / folder).glob("*.js"):
             expected = 0 if file.name == "index.js" else 1
-            assert script.count(f"const ${folder}_{file.stem} = ") == expected, file.name
+            assert script.count(f"const $explorer_web_{folder}_{file.stem} = ") == expected, file.name
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: the explorer's JavaScript cannot run")
 def test_the_bundle_is_a_script(tmp_path: Path) -> None:
     script = tmp_path / "page.cjs"
-    script.write_text(bundle("page/main.js"), encoding="utf-8")
+    script.write_text(bundle(ENTRY), encoding="utf-8")
     assert subprocess.run([shutil.which("node") or "node", "--check", script], check=False).returncode == 0
 
 
 def test_modules_in_a_circle_or_of_another_form_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipe.explorer.bundle.WEB", tmp_path)
+    monkeypatch.setattr("ipe.pages.bundle.ROOT", tmp_path)
     (tmp_path / "a.js").write_text('import { b } from "./b.js";\nexport const a = 1;\n')
     (tmp_path / "b.js").write_text('import { a } from "./a.js";\nexport const b = 1;\n')
     with pytest.raises(RuntimeError, match=r"circle: a\.js -> b\.js -> a\.js"):

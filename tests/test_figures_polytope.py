@@ -19,9 +19,10 @@ from matplotlib.quiver import Quiver
 from numpy.testing import assert_allclose
 
 from ipe.base.arrays import Array
+from ipe.base.looks import LOOKS, look_of
 from ipe.errors import InputError
 from ipe.figures.polytope import draw_polytope, draw_value_map
-from ipe.figures.style import OKABE_ITO
+from ipe.figures.value_plane import INK
 from ipe.mdp import FiniteMDP
 from ipe.polytope import paper_grid, value_map, value_polytope
 from ipe.zoo import dadashi, garnet, switch_stay
@@ -70,7 +71,7 @@ def with_large_numbers_and_long_names() -> FiniteMDP:
 
 
 class TestValueMap:
-    blue, vermillion = OKABE_ITO["blue"], OKABE_ITO["vermillion"]
+    inside, outside = INK, (look_of("ipe").colour, look_of("greedy").colour)
     figure = draw_value_map(switch_stay(), paper_grid())
 
     def test_two_panels_with_the_same_axes(self) -> None:
@@ -86,46 +87,47 @@ class TestValueMap:
             assert ax.get_ylim()[0] < -6 < 22 < ax.get_ylim()[1]
 
     def test_points_are_coloured_by_inside_and_outside(self) -> None:
-        for ax in self.figure.axes:
-            assert len(dots(ax, self.blue)) == 18
-            assert len(dots(ax, self.vermillion)) == 177
+        for ax, colour in zip(self.figure.axes, self.outside, strict=True):
+            assert len(dots(ax, self.inside)) == 18
+            assert len(dots(ax, colour)) == 177
 
     @pytest.mark.parametrize(("panel", "policy", "inside_arrows"), [(0, "ipe", 0), (1, "greedy", 18)])
     def test_arrows_lead_from_points_to_images(self, panel: int, policy: Any, inside_arrows: int) -> None:
         grid = paper_grid()
         images = value_map(switch_stay(), grid, policy=policy)
         inside = value_polytope(switch_stay()).contains(grid)
-        shafts, heads = arrows(self.figure.axes[panel], self.vermillion)
+        shafts, heads = arrows(self.figure.axes[panel], self.outside[panel])
         assert_allclose(shafts[:, 0], grid[~inside])
         assert_allclose(shafts[:, 1], images[~inside])
         assert_allclose(heads, images[~inside])
         assert all(c.pivot == "tip" for c in self.figure.axes[panel].collections if isinstance(c, Quiver))
         moved = np.abs(images - grid).max(axis=1) > 1e-9
-        assert len(arrows(self.figure.axes[panel], self.blue)[1]) == (moved & inside).sum() == inside_arrows
+        assert len(arrows(self.figure.axes[panel], self.inside)[1]) == (moved & inside).sum() == inside_arrows
 
     def test_legend_explains_every_mark(self) -> None:
         assert legend_texts(self.figure) == [
             "value polytope: the values of all policies",
             "deterministic policy: action in s0, in s1",
             r"from $V$ to $V^\pi$, its policy's value (none: $V^\pi = V$)",
-            "$V$ inside the polytope",
-            "$V$ outside the polytope",
+            "$V$ inside the polytope, in black",
+            "$V$ outside the polytope, in its policy's colour",
         ]
 
     def test_legend_names_only_what_is_there(self) -> None:
         vertices = value_polytope(switch_stay()).vertices
-        assert "$V$ outside the polytope" not in legend_texts(draw_value_map(switch_stay(), vertices))
-        assert "$V$ inside the polytope" not in legend_texts(draw_value_map(switch_stay(), vertices + 30.0))
+        for points, absent in ((vertices, "outside"), (vertices + 30.0, "inside")):
+            texts = legend_texts(draw_value_map(switch_stay(), points))
+            assert not any(text.startswith(f"$V$ {absent} the polytope") for text in texts)
 
     def test_images_of_ones_own(self) -> None:
         points = np.array([[0.0, 5.0], [5.0, 0.0]])
         nearest = value_polytope(switch_stay()).nearest(points)[0]
         alone = draw_value_map(switch_stay(), points, nearest)
         assert [ax.get_title() for ax in alone.axes] == [""]
-        assert_allclose(arrows(alone.axes[0], self.vermillion)[1], nearest)
+        assert_allclose(arrows(alone.axes[0], LOOKS[0].colour)[1], nearest)
         three = draw_value_map(switch_stay(), points, {"l2": nearest, "none": points, "far": points + 50.0})
         assert [ax.get_title() for ax in three.axes] == ["l2", "none", "far"]
-        assert arrows(three.axes[1], self.vermillion)[1].size == 0
+        assert arrows(three.axes[1], LOOKS[1].colour)[1].size == 0
         assert three.axes[0].get_xlim()[1] > 55
 
     @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ from ipe.experiments.grids import make_sweep
 from ipe.experiments.results import Results
 from ipe.figures.report import write_report
 from ipe.figures.report.data import environment_data
-from ipe.figures.report.page import page_html, program_text
+from ipe.figures.report.write import ENTRY, WEB
+from ipe.pages import page_html
+from ipe.pages.bundle import bundle
 from tests.report_cases import HOSTILE, a_sweep, fresh_runs, results_of, rows_of, small_results
 
 
@@ -183,13 +185,11 @@ def test_the_page_points_nowhere(page: _Page) -> None:
 
 
 def test_text_is_never_put_in_as_markup() -> None:
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", program_text()
-    )
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", bundle(ENTRY))
 
 
 def test_data_is_never_taken_for_the_templates_names() -> None:
-    text = page_html({"title": "{{program}} {{data}}", "format": "ipe.report"})
+    text = page_html("{{program}} {{data}}", WEB, ENTRY, {"title": "{{program}} {{data}}", "format": "ipe.report"})
     assert _Page(text).parts["title"] == ["{{program}} {{data}}"]
 
 

@@ -15,6 +15,7 @@ from ipe.analysis.curves import WINDOW, mean_and_standard_error
 from ipe.base.arrays import Array, numeric
 from ipe.base.looks import BEHAVIOURS
 from ipe.errors import InputError
+from ipe.figures.lines import draw_range, legend_below, set_frames
 from ipe.figures.style import line_styles, new_figure, style
 
 
@@ -33,18 +34,19 @@ def learning_curves(
     """The mean of each group's curves with a band, its runs as thin lines, and optionally epsilon in a second panel.
 
     Args:
-        groups: a name for each group with its curves, shape (runs, grid), NaN where not defined (`analysis.curves`).
+        groups: the curves of each group by its name, shape (runs, grid), NaN where a run has no value
+            (`analysis.curves`).
         grid: the frames of the curves, ascending.
-        bands: lower and upper end of each group's band, shape (grid,) each; by default the mean plus and minus one
-            standard error over runs, as in the paper. A group that is not in it has no band.
+        bands: the lower and the upper end of each group's band, shape (grid,) each; by default the mean plus and minus
+            one standard error over runs, as in the paper. A group without an entry has no band.
         band: what the bands are, for the legend.
-        runs: draw single runs.
-        epsilon: the epsilon of each group that has one, shape (runs, grid) (`analysis.recorded_curves`): drawn as the
-            mean over runs and their range.
+        runs: whether single runs are drawn.
+        epsilon: the epsilon of each group that has one, shape (runs, grid) (`analysis.recorded_curves`); the figure
+            shows the mean over runs and their range.
         behaviours: the behaviour of each group, which decides its colour and line style. By default a group that is
             called like a behaviour is one.
-        window: episodes in the mean, for the axis.
-        title: above the figure.
+        window: how many episodes the curves average, for the label of the axis.
+        title: the title above the figure.
 
     Returns:
         The figure. Its legend says how many runs each group has.
@@ -68,15 +70,12 @@ def learning_curves(
         axes[0].set_ylabel(f"return (mean of the last {window} episodes)")
         if exploration:
             for name, values in exploration.items():
-                _draw_epsilon(axes[1], frames, values, looks[name])
+                draw_range(axes[1], frames, values, looks[name])
             axes[1].set(ylabel="ε (mean, range)", ylim=(-0.03, 1.03))
-        axes[-1].set_xlabel("frames (thousands)")
-        axes[-1].xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}")
-        axes[-1].set_xlim(0.0, frames[-1])
+        set_frames(axes[-1], float(frames[-1]))
         if title:
             axes[0].set_title(title)
-        below = _legend(figure, axes[0], _caption(band if ends else None, runs))
-        figure.tight_layout(rect=(0, below, 1, 1))
+        legend_below(figure, axes[:1], _caption(band if ends else None, runs))
     return figure
 
 
@@ -102,26 +101,6 @@ def _draw_returns(
 def _caption(band: str | None, runs: bool) -> str:
     bar = f"± {band}" if band == "standard error" else band
     return ", ".join(part for part in ("mean over runs", bar, "single runs thin" if runs else None) if part)
-
-
-def _legend(figure: Figure, ax: Axes, caption: str) -> float:
-    """The legend under the panels, where it covers no curve; the share of the height that it takes."""
-    handles, labels = ax.get_legend_handles_labels()
-    widest = 0.55 + 0.068 * max(map(len, labels))  # inches: the line's sample and the characters
-    columns = max(1, min(len(handles), int(figure.get_figwidth() / widest)))
-    figure.legend(handles, labels, loc="lower center", ncols=columns, title=caption, title_fontsize=8)
-    return float((0.3 + 0.18 * -(-len(handles) // columns)) / figure.get_figheight())
-
-
-def _draw_epsilon(ax: Axes, frames: Array, values: Array, look: dict[str, Any]) -> None:
-    seen = ~np.isnan(values).all(axis=0)
-    if not seen.any():
-        return
-    some = values[:, seen]
-    ax.fill_between(
-        frames[seen], np.nanmin(some, axis=0), np.nanmax(some, axis=0), color=look["color"], alpha=0.2, linewidth=0
-    )
-    ax.plot(frames[seen], np.nanmean(some, axis=0), **look)
 
 
 def _standard_errors(data: Mapping[str, Array]) -> dict[str, tuple[Array, Array]]:

@@ -15,15 +15,18 @@ from matplotlib.lines import Line2D
 
 from ipe.base.arrays import Array, Mask
 from ipe.errors import InputError
-from ipe.figures.style import OKABE_ITO, check_figure_path, save_figure, style
-from ipe.figures.value_plane import EDGE, draw_on, panels, root_figure, view_of
+from ipe.figures.style import check_figure_path, line_styles, save_figure, style
+from ipe.figures.value_plane import EDGE, INK, draw_on, panels, root_figure, view_of
 from ipe.mdp import FiniteMDP
 from ipe.polytope import value_map, value_polytope
 from ipe.polytope.polytope import check_points
 
+_POLICIES = {"Evaluation policy": "ipe", "Greedy policy": "greedy"}
+"""The behaviours whose colours the panels with these titles have."""
+
 # Told apart by their sizes too, not by colour alone.
-_INSIDE: dict[str, Any] = {"color": OKABE_ITO["blue"], "markersize": 3.6}
-_OUTSIDE: dict[str, Any] = {"color": OKABE_ITO["vermillion"], "markersize": 1.8}
+_INSIDE: dict[str, Any] = {"color": INK, "markersize": 3.6}
+_OUTSIDE: dict[str, Any] = {"markersize": 1.8}
 _DOTS: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
 
 
@@ -39,7 +42,7 @@ def draw_polytope(
 
     Args:
         mdp: exactly two of its states are not terminal.
-        path: where to write the figure: `.svg`, `.png` or `.pdf`.
+        path: the file to write: `.svg`, `.png` or `.pdf`.
         ax: axes to draw into, instead of a figure of its own with a legend; `ax.legend()` adds one.
         include: points, shape (..., 2), that the axes must show too and that labels keep clear of.
         labels: whether the deterministic policies are named, each by its action in the first and in the
@@ -84,7 +87,7 @@ def draw_value_map(
         points: value functions :math:`V` of those two states, shape (n, 2).
         images: their images :math:`V^\pi`, one panel each: a mapping from titles to arrays of shape (n, 2), or
             one such array. Default, as in the paper: the evaluation policy beside the greedy policy.
-        path: where to write the figure: `.svg`, `.png` or `.pdf`.
+        path: the file to write: `.svg`, `.png` or `.pdf`.
         labels: as in `draw_polytope`.
 
     Returns:
@@ -108,9 +111,10 @@ def draw_value_map(
     inside = polytope.contains(v)
     with style():
         axes = panels(polytope, view, len(titled), _handles(inside), top=0.3 if any(titled) else 0.1)
-        for ax, (title, image) in zip(axes, titled.items(), strict=True):
+        colours = [look["color"] for look in line_styles([_POLICIES.get(title) for title in titled])]
+        for ax, (title, image), colour in zip(axes, titled.items(), colours, strict=True):
             draw_on(ax, polytope, view, labels, v)
-            _draw_arrows(ax, v[~inside], image[~inside], _OUTSIDE)
+            _draw_arrows(ax, v[~inside], image[~inside], {**_OUTSIDE, "color": colour})
             _draw_arrows(ax, v[inside], image[inside], _INSIDE)
             ax.set_title(title)
         for ax in axes[1:]:
@@ -145,9 +149,11 @@ def _handles(inside: Mask) -> list[Artist]:
     what = r"from $V$ to $V^\pi$, its policy's value (none: $V^\pi = V$)"
     handles: list[Artist] = [Line2D([], [], **arrow, label=what)]
     if inside.any():
-        handles.append(Line2D([], [], **_DOTS, **_INSIDE, label="$V$ inside the polytope"))
+        handles.append(Line2D([], [], **_DOTS, **_INSIDE, label="$V$ inside the polytope, in black"))
     if not inside.all():
-        handles.append(Line2D([], [], **_DOTS, **_OUTSIDE, label="$V$ outside the polytope"))
+        handles.append(
+            Line2D([], [], **_DOTS, **_OUTSIDE, color=EDGE, label="$V$ outside the polytope, in its policy's colour")
+        )
     return handles
 
 

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from ipe.base.arrays import Array
-from ipe.figures.style import CYCLE, new_figure, style
+from ipe.base.looks import LOOKS, slots_for
+from ipe.figures.style import new_figure, style
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One line of a panel: x, mean and standard error."""
+    """One line of a panel: x, mean and standard error, and the behaviour that it is about, which decides its look."""
 
     label: str
     x: Array
     mean: Array
     error: Array
+    behaviour: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +34,12 @@ class Panel:
 
 
 def draw_sensitivity(panels: Sequence[Panel], quantities: Sequence[str], floors: Sequence[float | None]) -> Figure:
-    """A column per panel and a row per quantity; a row shares its axis, so that what is compared can be.
+    """A column per panel and a row per quantity; the panels of a row share their axis, so that they can be compared.
 
     Args:
-        panels: each with one list of curves per quantity.
+        panels: the panels, each with one list of curves per quantity.
         quantities: the labels of the rows.
-        floors: the least value that a row's axis shows, or None.
+        floors: for each row, the least value that its axis shows, or None.
     """
     with style():
         rows, columns = len(quantities), len(panels)
@@ -46,9 +48,12 @@ def draw_sensitivity(panels: Sequence[Panel], quantities: Sequence[str], floors:
         for j, panel in enumerate(panels):
             for i, curves in enumerate(panel.curves):
                 ax = axes[i, j]
-                for k, curve in enumerate(curves):
-                    look = {"color": CYCLE[k % len(CYCLE)], "marker": "osD^vP"[k % 6], "markersize": 3.2}
-                    ax.errorbar(curve.x, curve.mean, yerr=curve.error, label=curve.label, capsize=1.5, **look)
+                slots = slots_for([curve.behaviour for curve in curves])
+                for curve, look in zip(curves, (LOOKS[slot] for slot in slots), strict=True):
+                    ax.errorbar(
+                        curve.x, curve.mean, yerr=curve.error, label=curve.label, capsize=1.5, color=look.colour,
+                        marker=look.marker, markersize=3.2, linestyle=look.line,
+                    )  # fmt: skip
                 if panel.logarithmic:
                     ax.set_xscale("log")
                 ax.grid(alpha=0.25, linewidth=0.5)

@@ -24,12 +24,13 @@ MAX_LABELS = 16
 """More deterministic policies than these are marked, but not named."""
 
 EDGE = "#555555"
-_FILL, _INK = ("#d9d9d9", 0.7), "#222222"
+INK = "#222222"
+_FILL = ("#d9d9d9", 0.7)
 _WIDTH, _HEIGHT = 3.0, 3.6  # the most inches of a panel
 _RIGHT, _BOTTOM, _GAP = 0.15, 0.5, 0.25  # inches around the panels
 _DIAMOND: dict[str, Any] = {
     "linestyle": "none", "marker": "D", "markersize": 4.5,
-    "color": _INK, "markeredgecolor": "white", "markeredgewidth": 0.6,
+    "color": INK, "markeredgecolor": "white", "markeredgewidth": 0.6,
 }  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def _write_names(ax: Axes, polytope: ValuePolytope, names: dict[tuple[float, flo
     to_pixels = ax.transData.transform
     notes = [
         ax.annotate(
-            name, at, (0, 0), textcoords="offset points", ha="center", va="center", fontsize=7.5, color=_INK,
+            name, at, (0, 0), textcoords="offset points", ha="center", va="center", fontsize=7.5, color=INK,
             path_effects=[withStroke(linewidth=2.2, foreground="white")], zorder=7,
         )
         for at, name in names.items()

@@ -17,6 +17,7 @@ from ipe.analysis.findings import TOLERANCE, Findings, Row
 from ipe.analysis.panels import SensitivityPanel
 from ipe.analysis.series import Series, unfinished_runs
 from ipe.base.arrays import Array
+from ipe.base.looks import slot_of
 from ipe.experiments.declared import Setting, Sweep
 
 Step: TypeAlias = Callable[[str, int, int], None]
@@ -131,6 +132,7 @@ def _setting(row: Row, runs: bool, decimals: int, rng: np.random.Generator) -> d
     return {
         "name": series.name,
         **_identity(series.setting),
+        "slot": slot_of(series.setting.settings.behaviour),
         "fresh": series.fresh,
         "rank": row.rank,
         "n": series.n,

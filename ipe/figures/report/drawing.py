@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ipe.analysis import bootstrap_band
-from ipe.analysis.columns import Frames
 from ipe.analysis.findings import Findings, Row
 from ipe.analysis.panels import SensitivityPanel
-from ipe.base.arrays import Array
 from ipe.experiments.declared import Setting
 from ipe.figures.learning import learning_curves
+from ipe.figures.lines import draw_range, legend_below, set_frames
 from ipe.figures.sensitivity import Curve, Panel, draw_sensitivity
-from ipe.figures.style import CYCLE, new_figure, style
-
-_DASHES = ("-", "--", "-.", ":")
+from ipe.figures.style import line_styles, new_figure, style
 
 
 def draw_curves(findings: Findings, *, seed: int = 0) -> Figure | None:
     """The contenders' learning curves: mean, 95% bootstrap interval of it, single runs.
 
     Args:
-        findings: of one environment.
-        seed: of the bootstrap.
+        findings: the findings of one environment.
+        seed: the seed of the bootstrap.
 
     Returns:
         The figure; None if no contender has a curve.
@@ -38,8 +34,14 @@ def draw_curves(findings: Findings, *, seed: int = 0) -> Figure | None:
         return None
     groups = {name: row.series.curves for name, row in zip(short_names(rows), rows, strict=True)}
     bands = {name: bootstrap_band(values, seed=seed) for name, values in groups.items()}
+    behaviours = dict(zip(groups, (row.series.setting.settings.behaviour for row in rows), strict=True))
     return learning_curves(
-        groups, findings.group.grid, bands=bands, band="95% bootstrap interval", title=findings.group.environment
+        groups,
+        findings.group.grid,
+        bands=bands,
+        band="95% bootstrap interval",
+        behaviours=behaviours,
+        title=findings.group.environment,
     )
 
 
@@ -49,22 +51,20 @@ def draw_exploration(findings: Findings) -> Figure | None:
     have = [name for name in labels if any(getattr(row.series, name) is not None for row in findings.contenders)]
     if not have:
         return None
-    names = short_names(findings.contenders)
+    names, looks = short_names(findings.contenders), _looks(findings.contenders)
     with style():
         figure = new_figure(5.6, 2.3 * len(have) + 0.9)
         axes = figure.subplots(len(have), 1, sharex=True, squeeze=False)[:, 0]
         for ax, name in zip(axes, have, strict=True):
-            for i, (label, row) in enumerate(zip(names, findings.contenders, strict=True)):
+            for label, row, look in zip(names, findings.contenders, looks, strict=True):
                 values = getattr(row.series, name)
                 if values is not None:
-                    _draw_range(ax, findings.group.grid, values, label, _look(i))
+                    draw_range(ax, findings.group.grid, values, look, label)
             ax.set_ylabel(labels[name])
             ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
-        axes[-1].set_xlabel("frames (thousands)")
-        axes[-1].xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}")
-        axes[-1].set_xlim(0.0, findings.group.grid[-1])
+        set_frames(axes[-1], float(findings.group.grid[-1]))
         axes[0].set_title(findings.group.environment)
-        _legend_below(figure, axes, "mean and range over runs")
+        legend_below(figure, axes, "mean and range over runs")
     return figure
 
 
@@ -73,33 +73,32 @@ def draw_profiles(findings: Findings) -> Figure:
     with style():
         figure = new_figure(5.6, 3.6)
         ax = figure.subplots()
-        names, profiles = short_names(findings.contenders), findings.profiles
-        for i, (row, name, profile) in enumerate(zip(findings.contenders, names, profiles, strict=True)):
-            look = _look(i)
+        rows = findings.contenders
+        for row, name, look, profile in zip(rows, short_names(rows), _looks(rows), findings.profiles, strict=True):
             ax.fill_between(profile.tau, profile.low, profile.high, color=look["color"], alpha=0.2, linewidth=0)
             ax.plot(profile.tau, profile.fraction, label=f"{name} (n = {row.series.n})", **look)
         ax.set(xlabel="AUC threshold τ", ylabel="share of runs with AUC > τ", ylim=(-0.02, 1.02))
         ax.set_xlim(findings.profiles[0].tau[0], findings.profiles[0].tau[-1])
         ax.set_title(findings.group.environment)
-        _legend_below(figure, [ax], "share and 95% bootstrap interval")
+        legend_below(figure, [ax], "share and 95% bootstrap interval")
     return figure
 
 
-def draw_panels(panels: Sequence[SensitivityPanel], cases: Sequence[str]) -> Figure | None:
+def draw_panels(panels: Sequence[SensitivityPanel], chosen: Sequence[Row]) -> Figure | None:
     """The sensitivity curves, a panel per hyperparameter and a line per case; None if nothing was varied.
 
     Values stand at equal distances, each with its tick: grids are geometric, irregular, or words.
 
     Args:
-        panels: what to draw.
-        cases: in the order of their colours.
+        panels: the curves to draw.
+        chosen: the chosen setting of each case, which decides how the case is drawn.
     """
     if not panels:
         return None
     kinds = {curve.kind.replace("others", "rest") for panel in panels for curve in panel.curves.values()}
     drawn = []
     for panel in panels:
-        lines = [_line(panel, case) for case in cases]
+        lines = [_line(panel, row) for row in chosen]
         drawn.append(Panel(panel.hyperparameter, "", False, [lines]))
     figure = draw_sensitivity(drawn, [f"AUC ± standard error,\n{' and '.join(sorted(kinds))}"], [None])
     for ax, panel in zip(figure.axes, panels, strict=True):
@@ -139,33 +138,14 @@ def _values(setting: Setting, paths: Sequence[str]) -> str:
     return " ".join([setting.case, *named] if setting.case else named)
 
 
-def _line(panel: SensitivityPanel, case: str) -> Curve:
+def _line(panel: SensitivityPanel, row: Row) -> Curve:
+    case, behaviour = row.series.setting.case, row.series.setting.settings.behaviour
     curve = panel.curves.get(case)
-    if curve is None:  # a case that does not have this hyperparameter: an empty line keeps the others' colours
-        empty = np.empty(0)
-        return Curve(case, empty, empty, empty)
+    if curve is None:  # this case does not have the hyperparameter; its empty line keeps its place in the legend
+        return Curve(case, np.empty(0), np.empty(0), np.empty(0), behaviour)
     at = np.array([panel.values.index(value) for value in curve.values], dtype=np.float64)
-    return Curve(case or "AUC", at, curve.mean, np.nan_to_num(curve.error))
+    return Curve(case or "AUC", at, curve.mean, np.nan_to_num(curve.error), behaviour)
 
 
-def _draw_range(ax: Axes, grid: Frames, values: Array, label: str, look: dict[str, Any]) -> None:
-    seen = ~np.isnan(values).all(axis=0)
-    some = values[:, seen]
-    low, high = np.nanmin(some, axis=0), np.nanmax(some, axis=0)
-    ax.fill_between(grid[seen], low, high, color=look["color"], alpha=0.2, linewidth=0)
-    ax.plot(grid[seen], np.nanmean(some, axis=0), label=label, **look)
-
-
-def _legend_below(figure: Figure, axes: Iterable[Axes], caption: str) -> None:
-    entries: dict[str, Any] = {}
-    for ax in axes:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            entries.setdefault(label, handle)
-    columns = 1 if max(map(len, entries)) > 30 else min(3, len(entries))
-    rows = -(-len(entries) // columns)
-    figure.legend(entries.values(), entries, loc="lower center", ncols=columns, title=caption, title_fontsize=8)
-    figure.tight_layout(rect=(0, (0.3 + 0.18 * rows) / figure.get_figheight(), 1, 1))
-
-
-def _look(i: int) -> dict[str, Any]:
-    return {"color": CYCLE[i % len(CYCLE)], "linestyle": _DASHES[(i + i // len(CYCLE)) % len(_DASHES)]}
+def _looks(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return line_styles([row.series.setting.settings.behaviour for row in rows])

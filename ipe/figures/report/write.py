@@ -16,10 +16,12 @@ from ipe.deep.machine import versions
 from ipe.experiments.results import Results
 from ipe.figures.report.data import Step, environment_data, settings_data
 from ipe.figures.report.drawing import draw_curves, draw_exploration, draw_panels, draw_profiles
-from ipe.figures.report.page import page_html
 from ipe.figures.report.tables import tables
 from ipe.figures.style import figure_bytes
+from ipe.pages import page_html
 
+WEB = Path(__file__).with_name("web")
+ENTRY = "figures/report/web/main.js"
 GRID_POINTS = 250
 """Frames at which the page's curves are drawn: about as many as a screen tells apart."""
 
@@ -44,24 +46,24 @@ def write_report(
     have. Intervals are of the bootstrap over runs, of level 0.95. The same results and seed give the same bytes.
 
     Args:
-        results: of the sweep (`ipe.experiments.results.load_results`).
-        out: the folder. It must be empty or not exist, unless `overwrite`.
-        title: of the page; by default the sweep's name.
-        claims: sentences with verdicts, shown first.
+        results: the results of the sweep (`ipe.experiments.results.load_results`).
+        out: the folder for the files. It must be empty or not exist, unless `overwrite`.
+        title: the title of the page; by default the sweep's name.
+        claims: sentences with verdicts, which the page shows first.
         made_with: the versions that the runs were made with (`run_versions` of the store's folder).
-        confirm: fresh runs of the chosen settings. Comparisons then rest on these: a setting chosen by the same runs
-            that it is reported on looks better than it is.
-        grid_points: frames at which the curves are drawn.
-        failed: what a run that failed or diverged scores: "keep" its last mean to the end, or the "worst" of all runs.
-        seed: of the bootstrap.
-        overwrite: replace files of the same names in the folder; nothing else in it is touched.
-        step: called with what is being done, how much is done and how much there is.
+        confirm: fresh runs of the chosen settings. Comparisons then rest on these runs: a setting that is reported on
+            the same runs that chose it looks better than it is.
+        grid_points: the number of frames at which the curves are drawn.
+        failed: the score of a run that failed or diverged: "keep" its last mean to the end, or the "worst" of all runs.
+        seed: the seed of the bootstrap.
+        overwrite: whether files of the same names in the folder are replaced; nothing else in it is touched.
+        step: a function that is called with what is done, how much of it is done and how much there is.
 
     Returns:
         The files written, the page first.
 
     Raises:
-        InputError: in one sentence; nothing is written then.
+        InputError: if something does not fit, in one sentence; nothing is written then.
     """
     folder = Path(out)
     check_folder(folder, overwrite)
@@ -91,7 +93,7 @@ def write_report(
         "versions": {"runs": dict(made_with) if made_with else None, "report": versions()},
         "files": sorted(files),
     }
-    files["report.html"] = page_html(data).encode()
+    files["report.html"] = page_html(str(data["title"]), WEB, ENTRY, data).encode()
     check_folder(folder, overwrite)  # again: the computation took a while
     write_files(folder, files)
     return [folder / name for name in ["report.html", *sorted(name for name in files if name != "report.html")]]
@@ -105,7 +107,7 @@ def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed:
             "learning_curves": draw_curves(findings, seed=seed),
             "exploration": draw_exploration(findings),
             "profiles": draw_profiles(findings),
-            "sensitivity": draw_panels(panels, [row.series.setting.case for row in findings.chosen]),
+            "sensitivity": draw_panels(panels, findings.chosen),
         }
         for name, figure in drawn.items():
             if figure is not None:

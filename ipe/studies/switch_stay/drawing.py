@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ipe.base.looks import look_of
 from ipe.figures.polytope import draw_value_map
 from ipe.figures.sensitivity import Curve, Panel, draw_sensitivity
 from ipe.figures.style import CYCLE, new_figure, style
@@ -56,7 +57,7 @@ def sensitivity(name: str) -> Any:
         for sweep in settings.sweeps:
             grid, reward, rmse = means(table, sweep.name)
             curves = [
-                [Curve(sweep.label, grid, mean, standard_errors(table, sweep.name, column))]
+                [Curve(sweep.label, grid, mean, standard_errors(table, sweep.name, column), sweep.name)]
                 for mean, column in ((reward, "reward"), (rmse, "rmse"))
             ]
             title = sweep.label + (" (added)" if sweep.addition else "")
@@ -91,14 +92,14 @@ def slip(settings: SwitchStaySettings, tables: Tables) -> Figure:
     with style():
         figure = new_figure(6.6, 2.8)
         ax = figure.subplots()
-        for k, behaviour in enumerate(OURS):
+        for behaviour in OURS:
             for j, update in enumerate(("paper", "fenchel")):
                 own = (table["behaviour"] == behaviour) & (table["update"] == update)
                 x = np.sort(table["reward"][own])
                 name = {"ipe": "IPE", "epsilon-ipe": "ε-IPE"}[behaviour]
                 label = f"{name}, " + ("the paper's update" if update == "paper" else "with Fenchel's estimate")
                 share = np.arange(1, x.size + 1) / x.size
-                ax.step(x, share, color=CYCLE[k], linestyle=("--", "-")[j], label=label, where="post")
+                ax.step(x, share, color=look_of(behaviour).colour, linestyle=("--", "-")[j], label=label, where="post")
         title = f"Slippery Switch-Stay (slip {settings.slip:g}), {settings.slip_steps} steps"
         ax.set(xlabel=REWARD, ylabel="share of runs at or below", title=title, ylim=(0, 1))
         ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0))

@@ -1,7 +1,8 @@
 /* The MDP as a form. What is typed is a draft; it becomes the MDP once nothing is wrong with it. */
 
 import { findProblem, withField } from "../math/model.js";
-import { byId, html, numberIn, say, set, typed } from "./dom.js";
+import { byId, html, say, set } from "../../../pages/web/dom.js";
+import { numberIn, typed } from "./fields.js";
 
 /** A form for the model; `onChange(model)` with every draft that is a model, `onRestore()` to undo them all. */
 export function makeEditor(model, edited, onChange, onRestore) {

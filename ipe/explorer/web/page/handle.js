@@ -1,7 +1,8 @@
 /* V as something to take hold of: by mouse, by finger, by keyboard. */
 
 import { clip, roundStep } from "../math/numbers.js";
-import { set, shown, svg } from "./dom.js";
+import { set, svg } from "../../../pages/web/dom.js";
+import { shown } from "./fields.js";
 
 const TAP = 8; // pixels that a finger may move and still tap
 

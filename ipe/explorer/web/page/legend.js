@@ -1,6 +1,6 @@
 /* What the marks in the plane mean: below it those that are always there, the others beside what brings them. */
 
-import { byId, html, svg } from "./dom.js";
+import { byId, html, svg } from "../../../pages/web/dom.js";
 
 const arrow = (name, target) => [
   svg("path", { d: "M2 8H16", class: `arrow ${name}` }),

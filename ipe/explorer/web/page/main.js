@@ -4,7 +4,8 @@ import { gridAround, nearestAchievable, valuePolytope } from "../math/polytope.j
 import { evaluationPolicy, policyValues } from "../math/values.js";
 import { decode, encode, numberProblem, SPEEDS, V_LIMIT } from "./address.js";
 import { makeClock } from "./clock.js";
-import { byId, fresh, html, numberIn, say, set, shown, typed } from "./dom.js";
+import { byId, html, say, set } from "../../../pages/web/dom.js";
+import { fresh, numberIn, shown, typed } from "./fields.js";
 import { makeEditor } from "./editor.js";
 import { makeHandle } from "./handle.js";
 import { makeLegends } from "./legend.js";

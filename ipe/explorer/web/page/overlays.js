@@ -2,7 +2,7 @@
 
 import { gridAround } from "../math/polytope.js";
 import { isAchievable, valueMap } from "../math/values.js";
-import { svg } from "./dom.js";
+import { byId, set, svg } from "../../../pages/web/dom.js";
 import { short } from "./plane.js";
 
 const path = (points) => (points.length ? `M${points.map((p) => `${short(p[0])} ${short(p[1])}`).join("L")}` : "M0 0");
@@ -46,8 +46,9 @@ function shortened(from, to, by) {
   return [from[0] + rest * (to[0] - from[0]), from[1] + rest * (to[1] - from[1])];
 }
 
-/** Figure 3: each V of a grid, and a line to where acting on it leads. */
+/** Figure 3: each V of a grid, and a line to where acting on it leads, in the colour of the policy; ink for V inside. */
 export function drawMap(layer, view, model, polytope, policy) {
+  set(byId("map-legend"), { class: `legend ways ${policy}` });
   if (policy === "off") {
     layer.replaceChildren();
     return;
@@ -68,7 +69,7 @@ export function drawMap(layer, view, model, polytope, policy) {
     svg("path", { d: part.heads.join("") || "M0 0", class: `way-head ${name}` }),
     svg("path", { d: dots(part.dots), class: `way-dot ${name}` }),
   ]);
-  layer.replaceChildren(...parts);
+  layer.replaceChildren(svg("g", { class: `ways ${policy}` }, parts));
 }
 
 function head(from, to) {

@@ -1,7 +1,7 @@
 /* The plane of values: axes, the polytope with its deterministic policies, and room for what else is drawn on it. */
 
 import { isAchievable } from "../math/values.js";
-import { set, svg } from "./dom.js";
+import { set, svg } from "../../../pages/web/dom.js";
 import { placeLabels } from "./labels.js";
 import { ticks } from "./view.js";
 

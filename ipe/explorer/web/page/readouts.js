@@ -1,6 +1,7 @@
 /* The numbers beside the plane: whether V is achievable, values, residual, distance, the policy's bars. */
 
-import { byId, html, say, set, shown } from "./dom.js";
+import { byId, html, say, set } from "../../../pages/web/dom.js";
+import { shown } from "./fields.js";
 
 /** The table of values and the bars of an MDP, empty; a new MDP needs new ones. */
 export function makeReadouts(model) {

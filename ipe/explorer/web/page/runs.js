@@ -1,7 +1,8 @@
 /* The card of Algorithm 1: four small pictures to choose from, and what the chosen run says. */
 
 import { BEHAVIOURS, behaviourEpsilon } from "../math/algorithm.js";
-import { byId, html, say, set, shown, svg } from "./dom.js";
+import { byId, html, say, set, svg } from "../../../pages/web/dom.js";
+import { shown } from "./fields.js";
 import { summary, TITLES } from "./player.js";
 
 const SIZE = 100;

@@ -1,7 +1,8 @@
 /* The numbers of a run as typed. */
 
 import { numberProblem, SETTINGS } from "./address.js";
-import { byId, numberIn, say, set, typed } from "./dom.js";
+import { byId, say, set } from "../../../pages/web/dom.js";
+import { numberIn, typed } from "./fields.js";
 
 /** Fill the form. */
 export function writeSettings(settings) {

@@ -1,6 +1,6 @@
 /* Light and dark: as the system has it, until the button says otherwise. */
 
-import { byId, say } from "./dom.js";
+import { byId, say } from "../../../pages/web/dom.js";
 
 const KEY = "ipe-explorer-theme";
 

@@ -1,5 +1,21 @@
-const SLOTS = 12;
+import { html, svg } from "../../../pages/web/dom.js";
+import { axes, bandPath, linePath, linear, ticks } from "./axes.js";
+
+export const SLOTS = 12;
 let charts = 0;
+
+/** A slot (colour and dash) per line: the slot of its behaviour, or a free one where a line before it has that slot. */
+export function slotsFor(wanted) {
+  const slots = wanted.map((slot, i) => (wanted.indexOf(slot) === i ? slot : null));
+  const free = [...Array(SLOTS).keys()].filter((slot) => !slots.includes(slot));
+  return slots.map((slot) => slot ?? free.shift() ?? 0);
+}
+
+/** The sign of a slot beside a name: its colour and its dash. */
+export function swatch(slot) {
+  const line = svg("line", { class: "mean", x1: 1, x2: 27, y1: 6, y2: 6 });
+  return svg("svg", { class: `swatch slot s${slot % SLOTS}`, viewBox: "0 0 28 12", "aria-hidden": "true" }, line);
+}
 
 /**
  * A chart of lines with bands over common x values, with a cursor that pointer and arrow keys move.
@@ -7,9 +23,9 @@ let charts = 0;
  * `describe()` gives what to draw: {x, xLabel, yLabel, formatX, formatY, domain, label, lines}, where a line is
  * {slot, name, values, low, high, runs, runNames, always}. `moved(index, line)` hears where the cursor is.
  */
-function lineChart(describe, { height, moved }) {
-  const svg = g("svg", { class: "chart", "aria-hidden": "true" });
-  const frame = h("div", { class: "plot", tabindex: 0, role: "slider" }, svg);
+export function lineChart(describe, { height, moved }) {
+  const picture = svg("svg", { class: "chart", "aria-hidden": "true" });
+  const frame = html("div", { class: "plot", tabindex: 0, role: "slider" }, picture);
   const state = { index: null, line: 0, run: null };
   const clip = `clip-${++charts}`;
   let drawn = null;
@@ -23,24 +39,24 @@ function lineChart(describe, { height, moved }) {
     const y = linear(spec.domain, [box.bottom, box.top]);
     const at = (i) => x(spec.x[i]);
     const many = Math.max(2, Math.floor(width / 110));
-    svg.setAttribute("viewBox", `0 0 ${width} ${tall}`);
+    picture.setAttribute("viewBox", `0 0 ${width} ${tall}`);
     const xTicks = ticks([spec.x[0], spec.x[spec.x.length - 1]], many).map((value) => [value, spec.formatX(value)]);
     const yTicks = ticks(spec.domain, Math.floor(tall / 48)).map((value) => [value, spec.formatY(value)]);
-    const body = g("g", { "clip-path": `url(#${clip})` });
-    const overlay = g("g", {});
+    const body = svg("g", { "clip-path": `url(#${clip})` });
+    const overlay = svg("g", {});
     const area = { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top };
-    svg.replaceChildren(
-      g("defs", {}, g("clipPath", { id: clip }, g("rect", area))),
+    picture.replaceChildren(
+      svg("defs", {}, svg("clipPath", { id: clip }, svg("rect", area))),
       axes(box, { at: x, ticks: xTicks, label: spec.xLabel }, { at: y, ticks: yTicks, label: spec.yLabel }),
       body,
       overlay,
     );
     for (const line of spec.lines) {
       const parts = [];
-      if (line.always) for (const run of line.runs ?? []) parts.push(g("path", { class: "run", d: linePath(at, y, run) }));
-      if (line.low) parts.push(g("path", { class: "band", d: bandPath(at, y, line.low, line.high) }));
-      parts.push(g("path", { class: "mean", d: linePath(at, y, line.values) }));
-      body.append(g("g", { class: `slot s${line.slot % SLOTS}` }, parts));
+      if (line.always) for (const run of line.runs ?? []) parts.push(svg("path", { class: "run", d: linePath(at, y, run) }));
+      if (line.low) parts.push(svg("path", { class: "band", d: bandPath(at, y, line.low, line.high) }));
+      parts.push(svg("path", { class: "mean", d: linePath(at, y, line.values) }));
+      body.append(svg("g", { class: `slot s${line.slot % SLOTS}` }, parts));
     }
     drawn = { spec, box, x, y, at, overlay, width };
     frame.setAttribute("aria-label", spec.label);
@@ -59,31 +75,31 @@ function lineChart(describe, { height, moved }) {
     overlay.replaceChildren();
     moved(state.index === null ? null : index);
     if (state.index === null) return;
-    overlay.append(g("line", { class: "rule", x1: at(index), x2: at(index), y1: box.top, y2: box.bottom }));
+    overlay.append(svg("line", { class: "rule", x1: at(index), x2: at(index), y1: box.top, y2: box.bottom }));
     const near = spec.lines[state.line];
     if (near?.runs && spec.hover) overlay.append(runsOf(near, index));
     for (const line of spec.lines) {
       const value = line.values[index];
       if (value === null) continue;
-      const dot = g("circle", { class: "dot", r: 3.5, cx: at(index), cy: y(value) });
-      overlay.append(g("g", { class: `slot s${line.slot % SLOTS}` }, dot));
+      const dot = svg("circle", { class: "dot", r: 3.5, cx: at(index), cy: y(value) });
+      overlay.append(svg("g", { class: `slot s${line.slot % SLOTS}` }, dot));
     }
     const side = at(index) > width / 2 ? { "text-anchor": "end", x: at(index) - 6 } : { x: at(index) + 6 };
-    overlay.append(g("text", { class: "note", y: box.top + 10, ...side }, spec.formatX(spec.x[index])));
+    overlay.append(svg("text", { class: "note", y: box.top + 10, ...side }, spec.formatX(spec.x[index])));
   }
 
   function runsOf(line, index) {
     const { box, y, at, width } = drawn;
-    const group = g("g", { class: `slot s${line.slot % SLOTS}`, "clip-path": `url(#${clip})` });
-    for (const run of line.runs) group.append(g("path", { class: "run", d: linePath(at, y, run) }));
+    const group = svg("g", { class: `slot s${line.slot % SLOTS}`, "clip-path": `url(#${clip})` });
+    for (const run of line.runs) group.append(svg("path", { class: "run", d: linePath(at, y, run) }));
     if (state.run === null || !line.runs[state.run]) return group;
-    group.append(g("path", { class: "run near", d: linePath(at, y, line.runs[state.run]) }));
+    group.append(svg("path", { class: "run near", d: linePath(at, y, line.runs[state.run]) }));
     const value = line.runs[state.run][index];
     if (value === null) return group;
     const right = at(index) > width / 2;
     const place = { x: at(index) + (right ? -8 : 8), y: Math.min(box.bottom - 6, Math.max(box.top + 24, y(value) - 8)) };
     const words = `${line.runNames[state.run]}: ${drawn.spec.formatY(value, true)}`;
-    group.append(g("text", { class: "note run-name", "text-anchor": right ? "end" : "start", ...place }, words));
+    group.append(svg("text", { class: "note run-name", "text-anchor": right ? "end" : "start", ...place }, words));
     return group;
   }
 
@@ -107,7 +123,7 @@ function lineChart(describe, { height, moved }) {
   }
 
   function point(event) {
-    const place = svg.getBoundingClientRect();
+    const place = picture.getBoundingClientRect();
     const scale = drawn.width / place.width;
     const { spec, box } = drawn;
     const [px, py] = [(event.clientX - place.left) * scale, (event.clientY - place.top) * scale];

@@ -1,18 +1,24 @@
+import { html, svg } from "../../../pages/web/dom.js";
+import { linear } from "./axes.js";
+import { lineChart, slotsFor, swatch } from "./chart.js";
+import { section, table } from "./controls.js";
+import { NONE, number, plural, probability, scoreFormat, setting } from "./numbers.js";
+
 /** A probability with its interval on a line from 0 to 1, its middle marked. */
 function probabilityBar([estimate, low, high]) {
   const x = linear([0, 1], [6, 154]);
-  return g(
+  return svg(
     "svg",
     { class: "bar slot s0", viewBox: "0 0 160 16", role: "img", "aria-label": `${probability(estimate)}, from ${probability(low)} to ${probability(high)}` },
-    g("line", { class: "axis", x1: x(0), x2: x(1), y1: 8, y2: 8 }),
-    g("line", { class: "axis", x1: x(0.5), x2: x(0.5), y1: 2, y2: 14 }),
-    g("line", { class: "span", x1: x(low), x2: x(high), y1: 8, y2: 8 }),
-    g("circle", { class: "dot", cx: x(estimate), cy: 8, r: 4 }),
+    svg("line", { class: "axis", x1: x(0), x2: x(1), y1: 8, y2: 8 }),
+    svg("line", { class: "axis", x1: x(0.5), x2: x(0.5), y1: 2, y2: 14 }),
+    svg("line", { class: "span", x1: x(low), x2: x(high), y1: 8, y2: 8 }),
+    svg("circle", { class: "dot", cx: x(estimate), cy: 8, r: 4 }),
   );
 }
 
 /** Who beats whom: pairs of contenders, fresh runs beside those chosen by, performance profiles. */
-function comparisonSection(report, environment) {
+export function comparisonSection(report, environment) {
   const { settings, comparisons } = environment;
   const score = scoreFormat(settings.flatMap((one) => [one.mean, one.worst]));
   const signed = (value) => (value > 0 ? `+${score(value)}` : score(value));
@@ -28,17 +34,26 @@ function comparisonSection(report, environment) {
   const rests = settings[environment.shown[0]]?.fresh
     ? "These rest on fresh runs, by which nothing was chosen."
     : environment.settings.length > environment.shown.length
-      ? "The settings were chosen by the same runs, which flatters them: confirm on fresh seeds before you report it."
+      ? "The settings were chosen by the same runs, which makes them look better than they are: confirm the choice on fresh seeds before you report it."
       : "";
   if (pairs.length) {
     parts.push(
-      h("h3", {}, "Probability of improvement"),
-      h("p", {}, `The chance that a run of the first has the larger AUC than one of the second, and the difference of their mean AUC, with 95% bootstrap intervals. ${rests}`),
+      html("h3", {}, "Probability of improvement"),
+      html("p", {}, `The chance that a run of the first has the larger AUC than one of the second, and the difference of their mean AUC, with 95% bootstrap intervals. ${rests}`),
       table(["first", "second", "P(first > second)", "from 0 to 1", "difference of mean AUC"], pairs, "Probability of improvement"),
     );
   }
+  const differing = Object.entries(environment.differences).map(([path, values]) => [path, ...values.map(setting)]);
+  if (differing.length) {
+    const names = environment.shown.map((index) => settings[index].name);
+    parts.push(
+      html("h3", {}, "Settings in which they differ"),
+      html("p", {}, "A difference between two settings may come from any of these."),
+      table(["setting", ...names], differing, "Settings in which the compared settings differ"),
+    );
+  }
   const chart = profiles(environment, score);
-  parts.push(h("h3", {}, "Performance profiles"), h("p", {}, "The share of runs whose AUC is above each threshold, with 95% bootstrap intervals: a curve above another everywhere is better in every quantile."), chart.element, chart.legend);
+  parts.push(html("h3", {}, "Performance profiles"), html("p", {}, "The share of runs whose AUC is above each threshold, with 95% bootstrap intervals: a curve above another everywhere is better in every quantile."), chart.element, chart.legend);
   return { node: section("comparison", "Comparison", ...parts), draw: chart.draw };
 }
 
@@ -58,17 +73,18 @@ function confirmation(environment, score) {
     ];
   });
   return [
-    h("h3", {}, "Chosen on one set of runs, reported on another"),
-    h("p", {}, "The mean of a setting that looked best, on the runs it was chosen by, flatters it. The fresh runs do not."),
+    html("h3", {}, "Chosen on one set of runs, reported on another"),
+    html("p", {}, "On the runs that it was chosen by, the best setting looks better than it is. The fresh runs had no part in the choice."),
     table(["setting", "best of its case", "AUC when chosen", "AUC on fresh runs", "IQM on fresh runs [95%]"], rows, "Fresh runs"),
   ];
 }
 
 function profiles(environment, score) {
-  const legend = h("p", { class: "readout" });
+  const legend = html("p", { class: "readout" });
   let at = null;
+  const slots = slotsFor(environment.profiles.map((profile) => environment.settings[profile.setting].slot));
   const lines = environment.profiles.map((profile, i) => ({
-    slot: i,
+    slot: slots[i],
     name: environment.settings[profile.setting].name,
     values: profile.mean,
     low: profile.low,
@@ -88,7 +104,7 @@ function profiles(environment, score) {
   });
   const moved = (index) => {
     at = index;
-    const entries = lines.map((line) => h("span", { class: "entry" }, swatch(line.slot), line.name, at === null ? "" : `: ${line.values[at].toFixed(2)}`));
+    const entries = lines.map((line) => html("span", { class: "entry" }, swatch(line.slot), line.name, at === null ? "" : `: ${line.values[at].toFixed(2)}`));
     legend.replaceChildren(at === null ? "" : `above ${score(x[at])}: `, ...entries);
   };
   const chart = lineChart(describe, { height: 300, moved });

@@ -1,9 +1,18 @@
-/** The settings that are shown, each with a slot (its colour and dash) that it keeps while it is. */
-const shown = {
+import { html } from "../../../pages/web/dom.js";
+import { padded } from "./axes.js";
+import { lineChart, SLOTS, slotsFor, swatch } from "./chart.js";
+import { choice, section } from "./controls.js";
+import { extent, frames, NONE, number, percent, quantiles, scoreFormat } from "./numbers.js";
+
+/** The settings that are shown, each with a slot (its colour and dash) that it keeps while it is shown. */
+export const shown = {
   list: [],
   listeners: [],
-  start(settings) {
-    this.list = settings.map((index, slot) => ({ index, slot }));
+  settings: [],
+  start(environment) {
+    this.settings = environment.settings;
+    const slots = slotsFor(environment.shown.map((index) => this.settings[index].slot));
+    this.list = environment.shown.map((index, i) => ({ index, slot: slots[i] }));
     this.listeners = [];
   },
   has(index) {
@@ -15,19 +24,12 @@ const shown = {
   toggle(index) {
     if (this.has(index)) this.list = this.list.filter((entry) => entry.index !== index);
     else if (this.list.length < SLOTS) {
-      const used = new Set(this.list.map((entry) => entry.slot));
-      const free = [...Array(SLOTS).keys()].find((slot) => !used.has(slot));
-      this.list = [...this.list, { index, slot: free }];
+      const slots = slotsFor([...this.list.map((entry) => entry.slot), this.settings[index].slot]);
+      this.list = [...this.list, { index, slot: slots.at(-1) }];
     }
     this.listeners.forEach((listener) => listener());
   },
 };
-
-/** The sign of a slot beside a name: its colour and its dash. */
-function swatch(slot) {
-  const line = g("line", { class: "mean", x1: 1, x2: 27, y1: 6, y2: 6 });
-  return g("svg", { class: `swatch slot s${slot % SLOTS}`, viewBox: "0 0 28 12", "aria-hidden": "true" }, line);
-}
 
 /** What few runs do to bootstrap intervals (measured by simulation; see `ipe.analysis.bootstrap_interval`). */
 function fewRuns(environment) {
@@ -37,16 +39,18 @@ function fewRuns(environment) {
 }
 
 /** Learning curves with their controls and a legend that says the values at the cursor. */
-function curvesSection(report, environment) {
+export function curvesSection(report, environment) {
   const view = { statistic: "mean", band: "interval", runs: "hover" };
   const score = scoreFormat(environment.settings.flatMap((one) => [one.mean, one.worst]));
-  const legend = h("tbody", {});
-  const when = h("th", { scope: "col" });
-  const heading = h("th", { scope: "col" });
+  const legend = html("tbody", {});
+  const when = html("th", { scope: "col" });
+  const heading = html("th", { scope: "col" });
   let values = [];
+  const share = percent(environment.tolerance);
 
   const ends = (curve) => {
     if (view.band === "none") return [null, null];
+    if (view.band === "tolerance") return [curve.tolerance_low ?? null, curve.tolerance_high ?? null];
     if (view.statistic === "iqm") return [curve.iqm_low, curve.iqm_high];
     if (view.band === "interval") return [curve.low, curve.high];
     const error = (sign) => curve.mean.map((m, i) => (m === null || curve.error[i] === null ? null : m + sign * curve.error[i]));
@@ -85,7 +89,7 @@ function curvesSection(report, environment) {
   function fill(index) {
     const at = index ?? environment.grid.length - 1;
     const error = view.band === "error" && view.statistic === "mean";
-    const band = view.band === "none" ? "" : error ? " ± standard error" : " [95% interval]";
+    const band = { none: "", tolerance: ` [${share} of runs]` }[view.band] ?? (error ? " ± standard error" : " [95% interval]");
     heading.textContent = `${view.statistic === "iqm" ? "IQM" : "mean"}${band}`;
     when.textContent = `at ${frames(environment.grid[at])} frames`;
     for (const { one, cell } of values) {
@@ -97,9 +101,9 @@ function curvesSection(report, environment) {
   }
 
   function legendRows() {
-    values = shown.list.map(({ index, slot }) => ({ one: environment.settings[index], index, slot, cell: h("td", { class: "number" }) }));
+    values = shown.list.map(({ index, slot }) => ({ one: environment.settings[index], index, slot, cell: html("td", { class: "number" }) }));
     legend.replaceChildren(...values.map(legendRow));
-    if (!values.length) legend.append(h("tr", {}, h("td", { colspan: 4 }, "No setting is shown. Tick some in the ranking.")));
+    if (!values.length) legend.append(html("tr", {}, html("td", { colspan: 4 }, "No setting is shown. Tick some in the ranking.")));
   }
 
   function legendRow({ one, index, slot, cell }) {
@@ -108,13 +112,13 @@ function curvesSection(report, environment) {
       (legend.querySelector("button") ?? chart.element).focus();
     };
     const count = `${one.n}${one.runs ? "" : " (single runs are not in this page)"}`;
-    return h(
+    return html(
       "tr",
       {},
-      h("td", { class: "name" }, h("div", { class: "sign" }, swatch(slot), h("span", {}, one.name))),
+      html("td", { class: "name" }, html("div", { class: "sign" }, swatch(slot), html("span", {}, one.name))),
       cell,
-      h("td", { class: "number" }, count),
-      h("td", { class: "number no-print" }, h("button", { type: "button", class: "small", "aria-label": `Hide ${one.name}`, onclick: hide }, "×")),
+      html("td", { class: "number" }, count),
+      html("td", { class: "number no-print" }, html("button", { type: "button", class: "small", "aria-label": `Hide ${one.name}`, onclick: hide }, "×")),
     );
   }
 
@@ -122,8 +126,8 @@ function curvesSection(report, environment) {
     view[name] = value;
     chart.draw();
   };
-  const names = h("datalist", { id: "setting-names" }, environment.settings.map((one) => h("option", { value: one.name })));
-  const adding = h("input", { type: "text", list: "setting-names", placeholder: "name of a setting", autocomplete: "off" });
+  const names = html("datalist", { id: "setting-names" }, environment.settings.map((one) => html("option", { value: one.name })));
+  const adding = html("input", { type: "text", list: "setting-names", placeholder: "name of a setting", autocomplete: "off" });
   adding.addEventListener("change", () => {
     const index = environment.settings.findIndex((one) => one.name === adding.value);
     if (index < 0) return;
@@ -139,21 +143,21 @@ function curvesSection(report, environment) {
   const node = section(
     "curves",
     "Learning curves",
-    h(
+    html(
       "div",
       { class: "controls" },
       choice("Statistic", [["mean", "mean over runs"], ["iqm", "interquartile mean"]], view.statistic, change("statistic")),
-      choice("Band", [["interval", "95% bootstrap interval"], ["error", "standard error"], ["none", "none"]], view.band, change("band")),
+      choice("Band", [["interval", "95% bootstrap interval"], ["error", "standard error"], ["tolerance", `where ${share} of runs lie`], ["none", "none"]], view.band, change("band")),
       choice("Single runs", [["hover", "under the cursor"], ["always", "always"], ["never", "never"]], view.runs, change("runs")),
-      several ? h("label", { class: "control" }, h("span", {}, "Show also"), adding, names) : null,
+      several ? html("label", { class: "control" }, html("span", {}, "Show also"), adding, names) : null,
     ),
     chart.element,
-    h(
+    html(
       "div",
       { class: "scroll" },
-      h("table", { class: "legend" }, h("thead", {}, h("tr", {}, when, heading, h("th", { scope: "col" }, "runs"), h("th", { class: "no-print" }, h("span", { class: "unseen" }, "hide")))), legend),
+      html("table", { class: "legend" }, html("thead", {}, html("tr", {}, when, heading, html("th", { scope: "col" }, "runs"), html("th", { class: "no-print" }, html("span", { class: "unseen" }, "hide")))), legend),
     ),
-    h("p", { class: "hint" }, "Point at a curve for the values there and its single runs, or focus the chart and use the arrow keys: left and right through the frames (with Shift ten at a time), up and down through the curves. Intervals are pointwise; an IQM has no standard error, so its band is its interval.", fewRuns(environment)),
+    html("p", { class: "hint" }, "Point at a curve for the values there and its single runs, or focus the chart and use the arrow keys: left and right through the frames (with Shift ten at a time), up and down through the curves. Intervals are pointwise; an IQM has no standard error, so its band is its interval. The band where most runs lie is a tolerance interval: at each frame it holds that share of all runs to come, with 95% confidence, and takes 22 runs or more.", fewRuns(environment)),
   );
   return { node, draw };
 }

@@ -1,5 +1,12 @@
+import { html } from "../../../pages/web/dom.js";
+import { padded } from "./axes.js";
+import { lineChart, swatch } from "./chart.js";
+import { section } from "./controls.js";
+import { shown } from "./curves.js";
+import { extent, frames, number } from "./numbers.js";
+
 /** Epsilon and entropy over time of the settings that are shown, with the same colours. */
-function explorationSection(environment) {
+export function explorationSection(environment) {
   const quantities = [
     ["epsilon", "ε, chance of a random action", "Epsilon"],
     ["entropy", "entropy of π, nats", "Entropy"],
@@ -10,14 +17,14 @@ function explorationSection(environment) {
   const node = section(
     "exploration",
     "Exploration",
-    h("p", {}, "Mean over runs, and the range from the least to the greatest run. Colours as above; a setting without a line did not record it."),
-    h("div", { class: "side" }, drawings.map((chart) => chart.node)),
+    html("p", {}, "Mean over runs, and the range from the least to the greatest run. Colours as above; a setting without a line did not record it."),
+    html("div", { class: "side" }, drawings.map((chart) => chart.node)),
   );
   return { node, draw: () => drawings.forEach((chart) => chart.draw()) };
 }
 
 function explorationChart(environment, name, label, heading) {
-  const readout = h("p", { class: "readout" });
+  const readout = html("p", { class: "readout" });
   let lines = [];
   const describe = () => {
     lines = shown.list
@@ -41,9 +48,9 @@ function explorationChart(environment, name, label, heading) {
   };
   const moved = (index) => {
     const at = index ?? environment.grid.length - 1;
-    const entries = lines.map((line) => h("span", { class: "entry" }, swatch(line.slot), number(line.values[at], 3)));
+    const entries = lines.map((line) => html("span", { class: "entry" }, swatch(line.slot), number(line.values[at], 3)));
     readout.replaceChildren(`at ${frames(environment.grid[at])}: `, ...entries);
   };
   const chart = lineChart(describe, { height: 270, moved });
-  return { node: h("figure", {}, h("figcaption", {}, heading), chart.element, readout), draw: chart.draw };
+  return { node: html("figure", {}, html("figcaption", {}, heading), chart.element, readout), draw: chart.draw };
 }

@@ -1,3 +1,13 @@
+import { byId, html } from "../../../pages/web/dom.js";
+import { comparisonSection } from "./comparison.js";
+import { choice } from "./controls.js";
+import { curvesSection, shown } from "./curves.js";
+import { explorationSection } from "./exploration.js";
+import { frames, plural, probability, scoreFormat } from "./numbers.js";
+import { rankingSection } from "./ranking.js";
+import { sensitivitySection } from "./sensitivity.js";
+import { claimsSection, problemsSection, settingsSection } from "./words.js";
+
 /** The sentence at the top: what was run, and what came out first. */
 function summary(report, environment) {
   const { settings, chosen } = environment;
@@ -11,13 +21,13 @@ function summary(report, environment) {
     const detail = fresh ? `${said(fresh)} on ${plural(fresh.n, "fresh run")}` : `${said(one)} over ${plural(one.n, "run")}`;
     const peers = ranked.filter((other) => other.case === one.case).length;
     const label = peers === 1 ? one.name : `Best of ${peers}${one.case ? "" : " settings"}: ${one.name}`;
-    return h("li", {}, h("span", { class: "best" }, label), h("span", { class: "score" }, `AUC ${detail}`), chosen.length === 1 && ranked.length > 1 && one.best !== null ? h("span", { class: "hint" }, ` P(best) ${probability(one.best)}`) : null);
+    return html("li", {}, html("span", { class: "best" }, label), html("span", { class: "score" }, `AUC ${detail}`), chosen.length === 1 && ranked.length > 1 && one.best !== null ? html("span", { class: "hint" }, ` P(best) ${probability(one.best)}`) : null);
   });
-  return h(
+  return html(
     "div",
     { class: "summary" },
-    h("p", {}, `${environment.id}: ${plural(ranked.length, "setting")}, ${plural(runs, "run")} of ${frames(environment.frames)} frames.`),
-    h("ul", {}, best),
+    html("p", {}, `${environment.id}: ${plural(ranked.length, "setting")}, ${plural(runs, "run")} of ${frames(environment.frames)} frames.`),
+    html("ul", {}, best),
   );
 }
 
@@ -25,7 +35,7 @@ function summary(report, environment) {
 function themeButton() {
   const themes = ["auto", "light", "dark"];
   let at = 0;
-  const button = h("button", { type: "button", class: "no-print", onclick: () => { at = (at + 1) % themes.length; show(); } });
+  const button = html("button", { type: "button", class: "no-print", onclick: () => { at = (at + 1) % themes.length; show(); } });
   const show = () => {
     button.textContent = `Theme: ${themes[at]}`;
     if (at) document.documentElement.setAttribute("data-theme", themes[at]);
@@ -36,7 +46,7 @@ function themeButton() {
 }
 
 function render(report, environment, root, choose) {
-  shown.start(environment.shown);
+  shown.start(environment);
   const curves = curvesSection(report, environment);
   const exploration = explorationSection(environment);
   const comparison = comparisonSection(report, environment);
@@ -51,20 +61,20 @@ function render(report, environment, root, choose) {
     problemsSection(report, environment),
     settingsSection(report),
   ].filter(Boolean);
-  const links = nodes.map((node) => h("li", {}, h("a", { href: `#${node.id}` }, node.querySelector("h2").textContent.replace(/ \(.*/, ""))));
+  const links = nodes.map((node) => html("li", {}, html("a", { href: `#${node.id}` }, node.querySelector("h2").textContent.replace(/ \(.*/, ""))));
   const several = report.environments.length > 1
     ? choice("Environment", report.environments.map((one, i) => [String(i), one.id]), String(report.environments.indexOf(environment)), choose)
     : null;
   root.replaceChildren(
-    h("header", {}, h("div", { class: "title" }, h("h1", {}, report.title), themeButtonOnce), several, summary(report, environment), h("nav", { "aria-label": "Sections", class: "no-print" }, h("ul", {}, links))),
-    h("main", {}, nodes),
-    h("footer", {}, h("p", {}, "Runs are the unit of all statistics. Made by ipe report; this page makes no request.")),
+    html("header", {}, html("div", { class: "title" }, html("h1", {}, report.title), themeButtonOnce), several, summary(report, environment), html("nav", { "aria-label": "Sections", class: "no-print" }, html("ul", {}, links))),
+    html("main", {}, nodes),
+    html("footer", {}, html("p", {}, "Runs are the unit of all statistics. Made by ipe report; this page makes no request.")),
   );
   for (const part of [curves, exploration, comparison, sensitivity]) part?.draw();
 }
 
 const themeButtonOnce = themeButton();
-const report = JSON.parse(document.getElementById("data").textContent);
-const root = document.getElementById("report");
+const report = JSON.parse(byId("data").textContent);
+const root = byId("report");
 const choose = (index) => render(report, report.environments[Number(index)], root, choose);
 choose(0);

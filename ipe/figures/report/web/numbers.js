@@ -1,7 +1,7 @@
-const NONE = "–";
+export const NONE = "–";
 
 /** A number with about `digits` significant digits, without exponents where people would not use them. */
-function number(value, digits = 4) {
+export function number(value, digits = 4) {
   if (value === null || value === undefined) return NONE;
   if (value === 0) return "0";
   const size = Math.abs(value);
@@ -12,7 +12,7 @@ function number(value, digits = 4) {
 }
 
 /** A score with as many decimals as the scores of its environment need to be told apart. */
-function scoreFormat(values) {
+export function scoreFormat(values) {
   const finite = values.filter((value) => value !== null);
   const span = finite.length ? Math.max(...finite) - Math.min(...finite) : 0;
   const decimals = span > 0 ? Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(span / 2)))) : 2;
@@ -20,20 +20,23 @@ function scoreFormat(values) {
 }
 
 /** Frames as people say them: 250k, 2M. */
-function frames(value) {
+export function frames(value) {
   if (value >= 1e6) return `${number(value / 1e6, 4)}M`;
   return value >= 1e3 ? `${number(value / 1e3, 4)}k` : String(value);
 }
 
 /** A probability; never a plain 0 or 1, which the bootstrap cannot know. */
-function probability(value) {
+export function probability(value) {
   if (value === null || value === undefined) return NONE;
   if (value < 0.005) return "< 0.01";
   return value > 0.995 ? "> 0.99" : value.toFixed(2);
 }
 
+/** A share as a percentage. */
+export const percent = (value) => `${Math.round(100 * value)}%`;
+
 /** A value of a setting. */
-function setting(value) {
+export function setting(value) {
   if (value === null) return "none";
   if (Array.isArray(value)) return value.map(setting).join(", ") || "(empty)";
   if (typeof value === "object") return Object.keys(value).length ? JSON.stringify(value) : "(empty)";
@@ -41,10 +44,10 @@ function setting(value) {
   return String(value);
 }
 
-const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+export const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 /** The least and the greatest of several lists of numbers, nulls aside. */
-function extent(lists) {
+export function extent(lists) {
   let low = Infinity;
   let high = -Infinity;
   for (const list of lists) {
@@ -58,7 +61,7 @@ function extent(lists) {
 }
 
 /** The values at these shares of the sorted lists, nulls aside. */
-function quantiles(lists, shares) {
+export function quantiles(lists, shares) {
   const sorted = lists.flat().filter((value) => value !== null).sort((a, b) => a - b);
   return shares.map((share) => sorted[Math.round(share * (sorted.length - 1))]);
 }

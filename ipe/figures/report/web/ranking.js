@@ -1,3 +1,9 @@
+import { html } from "../../../pages/web/dom.js";
+import { SLOTS, swatch } from "./chart.js";
+import { choice, section } from "./controls.js";
+import { shown } from "./curves.js";
+import { frames, NONE, percent, plural, probability, scoreFormat } from "./numbers.js";
+
 /** How many rows are shown until all are asked for; on a phone a row is a card. */
 const firstRows = () => (matchMedia("(max-width: 42rem)").matches ? 8 : 20);
 
@@ -23,6 +29,10 @@ function rankingColumns(environment, confirmed) {
     { key: "n", words: "runs", value: (one) => one.n, cell: (one) => (one.n < one.planned ? `${one.n} of ${one.planned}` : String(one.n)) },
     { key: "bad", words: "failed, diverged", value: (one) => one.failed + one.diverged, cell: (one) => (one.failed + one.diverged ? `${one.failed}, ${one.diverged}` : "0") },
   ];
+  if (environment.settings.some((one) => one.tolerance)) {
+    const cell = (one) => (one.tolerance ? `${score(one.tolerance[0])} to ${score(one.tolerance[1])}` : NONE);
+    columns.splice(4, 0, { key: "tolerance", words: `${percent(environment.tolerance)} of runs lie in`, value: (one) => one.tolerance?.[0] ?? null, cell });
+  }
   if (confirmed) {
     const cell = (one) => (fresh.has(one.key) ? pm(score, fresh.get(one.key).mean, fresh.get(one.key).error) : NONE);
     columns.splice(3, 0, { key: "fresh", words: "AUC, fresh runs", value: (one) => fresh.get(one.key)?.mean ?? null, cell });
@@ -31,18 +41,18 @@ function rankingColumns(environment, confirmed) {
 }
 
 /** The ranking: sorted by any column, filtered by words and case, each row with a box that shows its curve. */
-function rankingSection(report, environment) {
+export function rankingSection(report, environment) {
   const rows = environment.settings.map((one, index) => ({ one, index })).filter(({ one }) => !one.fresh);
   const columns = rankingColumns(environment, report.confirmed);
   const cases = [...new Set(rows.map(({ one }) => one.case))];
   const view = { sort: "rank", up: true, words: "", kind: "", all: false };
-  const body = h("tbody", {});
-  const count = h("p", { class: "hint", role: "status" });
-  const more = h("button", { type: "button", class: "no-print", onclick: () => { view.all = !view.all; fill(); } });
+  const body = html("tbody", {});
+  const count = html("p", { class: "hint", role: "status" });
+  const more = html("button", { type: "button", class: "no-print", onclick: () => { view.all = !view.all; fill(); } });
 
   const heads = columns.map((column) => {
-    const button = h("button", { type: "button", onclick: () => sortBy(column.key) }, column.words, h("span", { class: "arrow", "aria-hidden": "true" }));
-    return h("th", { scope: "col", "data-key": column.key }, button);
+    const button = html("button", { type: "button", onclick: () => sortBy(column.key) }, column.words, html("span", { class: "arrow", "aria-hidden": "true" }));
+    return html("th", { scope: "col", "data-key": column.key }, button);
   });
 
   function sortBy(key) {
@@ -80,12 +90,12 @@ function rankingSection(report, environment) {
   }
 
   function tableRow({ one, index }) {
-    const box = h("input", { type: "checkbox", "data-index": index, "aria-label": `Show the curve of ${one.name}`, onchange: () => shown.toggle(index) });
+    const box = html("input", { type: "checkbox", "data-index": index, "aria-label": `Show the curve of ${one.name}`, onchange: () => shown.toggle(index) });
     const cells = columns.map((column) => {
       const kind = column.key === "name" ? "name" : column.key === "bad" && one.failed + one.diverged ? "number warn" : "number";
-      return h("td", { class: kind, "data-label": column.words }, h("span", {}, column.cell(one)));
+      return html("td", { class: kind, "data-label": column.words }, html("span", {}, column.cell(one)));
     });
-    return h("tr", {}, h("td", { class: "box no-print", "data-label": "curve" }, h("label", {}, box, h("span", {}))), ...cells);
+    return html("tr", {}, html("td", { class: "box no-print", "data-label": "curve" }, html("label", {}, box, html("span", {}))), ...cells);
   }
 
   /** Tick what is shown, in place: a row that is made anew would lose the keyboard's focus. */
@@ -98,7 +108,7 @@ function rankingSection(report, environment) {
     }
   }
 
-  const words = h("input", { type: "search", placeholder: "width=64 epsilon.final=0.1", autocomplete: "off", oninput: () => { view.words = words.value; fill(); } });
+  const words = html("input", { type: "search", placeholder: "width=64 epsilon.final=0.1", autocomplete: "off", oninput: () => { view.words = words.value; fill(); } });
   const order = choice("Sort by", columns.map((column) => [column.key, column.words]), view.sort, sortBy);
   order.classList.add("narrow");
   shown.listeners.push(mark);
@@ -106,20 +116,20 @@ function rankingSection(report, environment) {
   return section(
     "ranking",
     "Ranking",
-    h("p", {}, rankingWords(report, environment)),
-    h(
+    html("p", {}, rankingWords(report, environment)),
+    html(
       "div",
       { class: "controls" },
-      h("label", { class: "control grow" }, h("span", {}, "Filter"), words),
+      html("label", { class: "control grow" }, html("span", {}, "Filter"), words),
       cases.length > 1 ? choice("Case", [["", "all"], ...cases.map((one) => [one, one || "(no name)"])], "", (value) => { view.kind = value; fill(); }) : null,
       order,
     ),
-    h(
+    html(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Ranking of settings" },
-      h("table", { class: "ranking cards" }, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "no-print" }, "curve"), ...heads)), body),
+      html("table", { class: "ranking cards" }, html("thead", {}, html("tr", {}, html("th", { scope: "col", class: "no-print" }, "curve"), ...heads)), body),
     ),
-    h("div", { class: "after" }, count, more),
+    html("div", { class: "after" }, count, more),
   );
 }
 
@@ -127,5 +137,5 @@ function rankingWords(report, environment) {
   const failed = report.failedScore === "worst"
     ? "Runs that failed or diverged score the worst AUC of all runs."
     : "Runs that failed or diverged stay in, with their last mean kept to the end; those that finished no episode score the worst AUC of all runs.";
-  return `By mean AUC, the mean of a run's curve over the first ${frames(environment.frames)} frames. P(best) is how often a setting has the largest mean when runs are drawn again (bootstrap). ${failed}`;
+  return `By mean AUC, the mean of a run's curve over the first ${frames(environment.frames)} frames. P(best) is how often a setting has the largest mean when runs are drawn again (bootstrap). The range where ${percent(environment.tolerance)} of runs lie is a tolerance interval: it holds that share of all runs to come, with 95% confidence, and takes 22 runs or more. ${failed}`;
 }

@@ -1,38 +1,45 @@
+import { html, set, svg } from "../../../pages/web/dom.js";
+import { axes, linear, padded, ticks } from "./axes.js";
+import { slotsFor, swatch } from "./chart.js";
+import { section } from "./controls.js";
+import { extent, number, plural, scoreFormat, setting } from "./numbers.js";
+
 /** Sensitivity curves: a small chart per hyperparameter, a line per case, one scale for all. */
-function sensitivitySection(report, environment) {
+export function sensitivitySection(report, environment) {
   if (!environment.sensitivity.length) return null;
-  // In the order of the curves above, so that a case keeps its colour.
-  const cases = environment.chosen.map((index) => environment.settings[index].case);
+  const chosen = environment.chosen.map((index) => environment.settings[index]);
+  const slots = slotsFor(chosen.map((one) => one.slot));
+  const cases = chosen.map((one) => one.case);
   const points = environment.sensitivity.flatMap((panel) => panel.curves.flatMap((curve) => curve.points));
   const domain = padded(extent([points.map((p) => p.mean - (p.error ?? 0)), points.map((p) => p.mean + (p.error ?? 0))]), 0.08);
   const score = scoreFormat(environment.settings.flatMap((one) => [one.mean, one.worst]));
-  const legend = cases.length > 1 || cases[0] ? h("p", { class: "readout" }, cases.map((name, i) => h("span", { class: "entry" }, swatch(i), name))) : null;
+  const legend = cases.length > 1 || cases[0] ? html("p", { class: "readout" }, cases.map((name, i) => html("span", { class: "entry" }, swatch(slots[i]), name))) : null;
   const kind = report.oneAtATime
-    ? "One at a time: each point is the base setting with this one value changed, what happens to who tunes nothing else. (The paper's curves are best over the rest.)"
-    : "Best over the rest: each point is the best mean AUC over all settings with this value, as the paper draws it. It was chosen by the runs that it shows, so it flatters the more, the more settings it is the best of.";
-  const drawings = environment.sensitivity.map((panel) => sensitivityChart(environment, panel, cases, domain, score));
+    ? "One at a time: each point is the base setting with this one value changed: what a user gets who tunes nothing else. (The paper's curves are best over the rest.)"
+    : "Best over the rest: each point is the best mean AUC over all settings with this value, as the paper draws it. It was chosen by the same runs that it shows: the more settings it was chosen from, the more it overstates.";
+  const drawings = environment.sensitivity.map((panel) => sensitivityChart(environment, panel, cases, slots, domain, score));
   const node = section(
     "sensitivity",
     `Sensitivity (${report.oneAtATime ? "one at a time" : "best over the rest"})`,
-    h("p", {}, kind, " Mean AUC over runs ± standard error; all panels have the same scale."),
+    html("p", {}, kind, " Mean AUC over runs ± standard error; all panels have the same scale."),
     legend,
-    h("div", { class: "panels" }, drawings.map((chart) => chart.node)),
+    html("div", { class: "panels" }, drawings.map((chart) => chart.node)),
   );
   return { node, draw: () => drawings.forEach((chart) => chart.draw()) };
 }
 
-function sensitivityChart(environment, panel, cases, domain, score) {
-  const svg = g("svg", { class: "chart", role: "group", "aria-label": `AUC against ${panel.hyperparameter}` });
-  const readout = h("p", { class: "readout point", role: "status" }, "\u00a0");
+function sensitivityChart(environment, panel, cases, slots, domain, score) {
+  const picture = svg("svg", { class: "chart", role: "group", "aria-label": `AUC against ${panel.hyperparameter}` });
+  const readout = html("p", { class: "readout point", role: "status" }, "\u00a0");
   const words = panel.values.map(setting);
-  const frame = h("div", { class: "plot still" }, svg);
-  const ring = g("circle", { class: "ring", r: 7 });
+  const frame = html("div", { class: "plot still" }, picture);
+  const ring = svg("circle", { class: "ring", r: 7 });
   let places = [];
 
   /** Of points that overlap, the nearest is told, so that each can be reached. */
   function point(event) {
-    const box = svg.getBoundingClientRect();
-    const scale = svg.viewBox.baseVal.width / box.width;
+    const box = picture.getBoundingClientRect();
+    const scale = picture.viewBox.baseVal.width / box.width;
     const [px, py] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
     const away = (place) => Math.hypot(place.x - px, place.y - py);
     const nearest = places.reduce((best, place) => (away(place) < away(best) ? place : best));
@@ -40,8 +47,8 @@ function sensitivityChart(environment, panel, cases, domain, score) {
   }
 
   function say({ point, x, y }) {
-    dress(ring, { cx: x, cy: y });
-    svg.append(ring);
+    set(ring, { cx: x, cy: y });
+    picture.append(ring);
     const best = point.candidates > 1 ? `, best of ${point.candidates}` : "";
     readout.textContent = `${panel.hyperparameter} = ${words[point.x]}: ${score(point.mean)} ± ${score(point.error)} (${plural(point.n, "run")}${best}; ${environment.settings[point.setting].name})`;
   }
@@ -53,32 +60,32 @@ function sensitivityChart(environment, panel, cases, domain, score) {
     const box = { left: 54, right: width - 10, top: 26, bottom: tall - (long ? 58 : 26), height: tall };
     const x = linear([-0.3, words.length - 0.7], [box.left, box.right]);
     const y = linear(domain, [box.bottom, box.top]);
-    svg.setAttribute("viewBox", `0 0 ${width} ${tall}`);
+    picture.setAttribute("viewBox", `0 0 ${width} ${tall}`);
     const yTicks = ticks(domain, 4).map((value) => [value, number(value, 4)]);
     const xTicks = words.map((word, i) => [i, word]);
-    svg.replaceChildren(axes(box, { at: x, ticks: xTicks, turned: long }, { at: y, ticks: yTicks, label: "AUC" }));
+    picture.replaceChildren(axes(box, { at: x, ticks: xTicks, turned: long }, { at: y, ticks: yTicks, label: "AUC" }));
     places = [];
     for (const curve of panel.curves) {
-      const group = g("g", { class: `slot s${cases.indexOf(curve.case) % SLOTS}` });
+      const group = svg("g", { class: `slot s${slots[cases.indexOf(curve.case)]}` });
       const shift = 5 * (cases.indexOf(curve.case) - (cases.length - 1) / 2);
       const at = (point) => x(point.x) + shift;
       const path = curve.points.map((point, i) => `${i ? "L" : "M"}${at(point).toFixed(1)},${y(point.mean).toFixed(1)}`);
-      group.append(g("path", { class: "mean", d: path.join("") }));
+      group.append(svg("path", { class: "mean", d: path.join("") }));
       for (const point of curve.points) {
         const error = point.error ?? 0;
-        group.append(g("line", { class: "whisker", x1: at(point), x2: at(point), y1: y(point.mean - error), y2: y(point.mean + error) }));
+        group.append(svg("line", { class: "whisker", x1: at(point), x2: at(point), y1: y(point.mean - error), y2: y(point.mean + error) }));
         const name = `${curve.case || "AUC"}, ${panel.hyperparameter} ${words[point.x]}: ${score(point.mean)}`;
         const place = { point, x: at(point), y: y(point.mean) };
         places.push(place);
         const dot = { class: "dot", r: 4, cx: place.x, cy: place.y, tabindex: 0, role: "img", "aria-label": name };
-        group.append(g("circle", { ...dot, onfocus: () => say(place) }));
+        group.append(svg("circle", { ...dot, onfocus: () => say(place) }));
       }
-      svg.append(group);
+      picture.append(group);
     }
   }
 
   frame.addEventListener("pointermove", point);
   frame.addEventListener("pointerdown", point);
   new ResizeObserver(draw).observe(frame);
-  return { node: h("figure", {}, h("figcaption", {}, panel.hyperparameter), frame, readout), draw };
+  return { node: html("figure", {}, html("figcaption", {}, panel.hyperparameter), frame, readout), draw };
 }

@@ -1,28 +1,32 @@
+import { html } from "../../../pages/web/dom.js";
+import { section, table } from "./controls.js";
+import { frames, number, plural, setting } from "./numbers.js";
+
 const VERDICTS = { holds: "good", "does not hold": "bad", depends: "mixed" };
 
 /** The claims, each with its verdict, what was found, and the words that it is about. */
-function claimsSection(claims) {
+export function claimsSection(claims) {
   if (!claims.length) return null;
   const counts = Object.keys(VERDICTS).map((word) => [word, claims.filter((claim) => claim.verdict === word).length]);
   const summary = counts.filter(([, count]) => count).map(([word, count]) => `${count} ${word}`).join(", ");
   const items = claims.map((claim) => {
     const numbers = Object.entries(claim.numbers);
-    return h(
+    return html(
       "li",
       {},
-      h("p", {}, h("strong", { class: `verdict ${VERDICTS[claim.verdict]}` }, claim.verdict), " ", h("span", { class: "claim" }, claim.name.replaceAll("-", " ").replaceAll("_", " ")), h("span", { class: "hint" }, ` ${claim.figure}`)),
-      h("p", {}, claim.finding),
-      h("p", { class: "quote" }, claim.addition ? `Ours: ${claim.words}` : `The paper: “${claim.words}”`),
+      html("p", {}, html("strong", { class: `verdict ${VERDICTS[claim.verdict]}` }, claim.verdict), " ", html("span", { class: "claim" }, claim.name.replaceAll("-", " ").replaceAll("_", " ")), html("span", { class: "hint" }, ` ${claim.figure}`)),
+      html("p", {}, claim.finding),
+      html("p", { class: "quote" }, claim.addition ? `Ours: ${claim.words}` : `The paper: “${claim.words}”`),
       numbers.length
-        ? h("details", {}, h("summary", {}, "numbers"), table(["number", "value"], numbers.map(([name, value]) => [name, number(value, 6)]), `Numbers of ${claim.name}`))
+        ? html("details", {}, html("summary", {}, "numbers"), table(["number", "value"], numbers.map(([name, value]) => [name, number(value, 6)]), `Numbers of ${claim.name}`))
         : null,
     );
   });
-  return section("claims", "Claims", h("p", {}, `${plural(claims.length, "claim")}: ${summary}.`), h("ol", { class: "claims" }, items));
+  return section("claims", "Claims", html("p", {}, `${plural(claims.length, "claim")}: ${summary}.`), html("ol", { class: "claims" }, items));
 }
 
 /** What a reader must know of the store and of the runs that did not end well. */
-function problemsSection(report, environment) {
+export function problemsSection(report, environment) {
   const problems = [...report.problems, ...environment.problems];
   const { unfinished } = environment;
   if (!problems.length && !unfinished.length) return null;
@@ -30,14 +34,14 @@ function problemsSection(report, environment) {
   return section(
     "problems",
     "Problems",
-    problems.length ? h("ul", {}, problems.map((problem) => h("li", {}, problem))) : null,
-    rows.length ? h("h3", {}, "Runs that failed or diverged") : null,
+    problems.length ? html("ul", {}, problems.map((problem) => html("li", {}, problem))) : null,
+    rows.length ? html("h3", {}, "Runs that failed or diverged") : null,
     rows.length ? table(["setting", "seed", "how it ended", "at frame", "reason"], rows, "Runs that failed or diverged") : null,
   );
 }
 
 /** Every setting, what varied, and the versions behind the runs. */
-function settingsSection(report) {
+export function settingsSection(report) {
   const { common, varied } = report.settings;
   const rows = (entries) => entries.map(([name, value]) => [name, setting(value)]);
   const differing = Object.entries(varied).map(([name, values]) => [name, values.map(setting).join(", ")]);
@@ -45,10 +49,10 @@ function settingsSection(report) {
   return section(
     "settings",
     "Settings and versions",
-    differing.length ? h("h3", {}, "What varies") : null,
+    differing.length ? html("h3", {}, "What varies") : null,
     differing.length ? table(["setting", "values"], differing, "What varies between settings") : null,
-    h("details", {}, h("summary", {}, "What all settings share"), table(["setting", "value"], rows(Object.entries(common)), "What all settings share")),
-    ...versions.map(([words, own]) => h("details", {}, h("summary", {}, `Versions ${words}`), table(["package", "version"], rows(Object.entries(own)), `Versions ${words}`))),
-    h("p", { class: "hint" }, `Beside this page: ${report.files.join(", ")}.`),
+    html("details", {}, html("summary", {}, "What all settings share"), table(["setting", "value"], rows(Object.entries(common)), "What all settings share")),
+    ...versions.map(([words, own]) => html("details", {}, html("summary", {}, `Versions ${words}`), table(["package", "version"], rows(Object.entries(own)), `Versions ${words}`))),
+    html("p", { class: "hint" }, `Beside this page: ${report.files.join(", ")}.`),
   );
 }

@@ -1,11 +1,12 @@
-"""The page's modules as one script: each in a function of its own, in the order in which they need each other."""
+"""A page's modules as one script: each in a function of its own, after the modules that it imports."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path, PurePosixPath
 
-WEB = Path(__file__).with_name("web")
+ROOT = Path(__file__).parent.parent
+"""The folder below which all modules of pages lie."""
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:function|const|class) (\w+))", re.MULTILINE)
@@ -15,11 +16,11 @@ def bundle(entry: str) -> str:
     """A script that does what the module `entry` does, without imports.
 
     Args:
-        entry: a module's path below `web`. Modules import with `import { a, b } from "./other.js";` and export
-            functions and constants where they are declared.
+        entry: the module's path below the package `ipe`. Modules import with `import { a, b } from "./other.js";`
+            and export functions and constants where they are declared.
 
     Example:
-        >>> "export " in bundle("math/values.js") or "import " in bundle("math/values.js")
+        >>> "export " in bundle("explorer/web/math/values.js") or "import " in bundle("explorer/web/math/values.js")
         False
     """
     modules: dict[str, str] = {}
@@ -28,12 +29,12 @@ def bundle(entry: str) -> str:
 
 
 def _add(path: PurePosixPath, modules: dict[str, str], within: tuple[PurePosixPath, ...]) -> None:
-    """The modules that this one needs, then itself."""
+    """Add the modules that this one imports, then this one."""
     if path in within:
         raise RuntimeError(f"modules import each other in a circle: {' -> '.join(map(str, (*within, path)))}")
     if str(path) in modules:
         return
-    source = (WEB / path).read_text(encoding="utf-8")
+    source = (ROOT / path).read_text(encoding="utf-8")
     heads = []
     for names, other in _IMPORT.findall(source):
         needed = _resolved(path.parent / other)
