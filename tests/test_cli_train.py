@@ -479,7 +479,7 @@ def test_the_table_is_drawn_in_place_on_a_terminal(run: Run, monkeypatch: pytest
     assert first == title
     assert re.fullmatch(r"seed +frame +episodes +return \(last 20\) +epsilon +frames/s", header)
     assert [row.split()[:4] for row in rows] == [[seed, "500", "/", "500"] for seed in ("0", "1")]
-    assert re.fullmatch(r"done; [\d.]+ MB per seed", left)
+    assert re.fullmatch(r"done; [\d.]+ MB of memory per seed", left)
     assert stop == "Ctrl-C stops, with a checkpoint; go on with: ipe train --resume a"
 
 
@@ -511,21 +511,23 @@ def test_rows_of_the_table() -> None:
     ]
     assert lines[5:] == [
         "seed 2 failed at frame 300: the wheel came off",
-        "about 61 s left; 27 MB per seed",
+        "about 61 s left; 27 MB of memory per seed",
         "Ctrl-C stops, with a checkpoint; go on with: ipe train --resume r",
     ]
     many = {0: progress(0, 500, list(range(50)))}
     lines = table_lines(many, {}, [list(range(50))], None, Path("r"), 12)
     assert len(lines) == 12
-    assert lines[9:11] == ["... and 42 seeds more", "time left not known yet; 27 MB per seed"]
+    assert lines[9:11] == ["... and 42 seeds more", "time left not known yet; 27 MB of memory per seed"]
 
 
 def test_a_batch_in_one_line() -> None:
     assert batch_line(progress(0, 500, [4, 7]), [4, 7], 99.6, 5.0) == (
-        "seeds 4, 7: frame 500 of 1000, return of the last 20 episodes -1.25, 100 frames/s, 27 MB per seed; "
+        "seeds 4, 7: frame 500 of 1000, return of the last 20 episodes -1.25, 100 frames/s, 27 MB of memory per seed; "
         "about 5 s left"
     )
-    assert batch_line(progress(1, 300, [2], "failed"), [2], None, 0.0).endswith("MB per seed, seed 2 failed; done")
+    assert batch_line(progress(1, 300, [2], "failed"), [2], None, 0.0).endswith(
+        "MB of memory per seed, seed 2 failed; done"
+    )
 
 
 # Watching.

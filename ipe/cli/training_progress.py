@@ -106,7 +106,7 @@ def _row(seed: SeedProgress, progress: Progress, speed: float | None) -> list[st
 
 
 def _memory(per_seed: int) -> str:
-    return f"{per_seed / 1e6:.{0 if per_seed >= 1e7 else 1}f} MB per seed"
+    return f"{per_seed / 1e6:.{0 if per_seed >= 1e7 else 1}f} MB of memory per seed"
 
 
 def batch_line(progress: Progress, seeds: Sequence[int], speed: float | None, left: float | None) -> str:

@@ -34,10 +34,10 @@ class UnavailableError(Exception):
 
 
 def choose(architecture: Architecture) -> str:
-    """Whose products a new run uses, native or xla.
+    """Which products a new run uses: "native" or "xla".
 
     Raises:
-        InputError: if the environment variable asks for what is not to be had.
+        InputError: the environment variable asks for products that this machine or this network cannot have.
     """
     wanted = os.environ.get(VARIABLE, "")
     if wanted not in ("", "native", "xla"):

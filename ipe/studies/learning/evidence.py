@@ -105,8 +105,8 @@ def lower_variance(name: str, words: str, first: Series, second: Series, grid: F
     of_end = difference_interval(ends[1], ends[0], "std", seed=SEED)
     finding = (
         f"standard deviation between runs of the area {np.std(first.auc, ddof=1):.3g} ({_ours(first)}) against "
-        f"{np.std(second.auc, ddof=1):.3g} ({_ours(second)}), the second less the first {_words(of_area)}; of the end "
-        f"{np.std(ends[0], ddof=1):.3g} against {np.std(ends[1], ddof=1):.3g}, {_words(of_end)}; "
+        f"{np.std(second.auc, ddof=1):.3g} ({_ours(second)}), difference {_words(of_area)}; of the end "
+        f"{np.std(ends[0], ddof=1):.3g} against {np.std(ends[1], ddof=1):.3g}, difference {_words(of_end)}; "
         f"worst run's area {first.auc.min():.4g} against {second.auc.min():.4g}"
     )
     numbers = {**_ends("area", of_area), **_ends("end", of_end)}
