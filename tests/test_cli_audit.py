@@ -100,7 +100,7 @@ def test_a_saved_model_is_audited(run: Run) -> None:
     assert (code, err) == (0, "")
     assert "pairs of state and action, stochastic" in out
     assert run("model.zip")[2].endswith("a saved model needs --env, --transitions or --minari, and one of them only\n")
-    assert "a saved model is one seed" in run("model.zip", "--seed", "1")[2]
+    assert "a saved model has one seed" in run("model.zip", "--seed", "1")[2]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -122,7 +122,7 @@ def test_a_minari_data_set_is_audited(run: Run, monkeypatch: pytest.MonkeyPatch)
         ((*ARRAYS, "--minari", "x"), "give --transitions or --minari, not both"),
         ((*ARRAYS, "--env", "CartPole-v1"), "--env goes with SOURCE"),
         ((*ARRAYS, "--refit"), "--refit goes with SOURCE"),
-        ((*ARRAYS, "--frames", "5"), "--frames is of transitions that are collected"),
+        ((*ARRAYS, "--frames", "5"), "--frames says how many transitions to collect"),
         ((*ARRAYS, "--out", "x.txt"), "--out x.txt: the suffix must be .json"),
         ((*ARRAYS, "--figure", "x.doc"), "--figure x.doc: the suffix must be .svg, .png or .pdf"),
         ((*ARRAYS, "--figure", "batch.npz"), "--figure batch.npz exists; give --overwrite"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from ipe.cli import main
+from ipe.cli.reproduce import STUDIES, choose
 
 pytest.importorskip("distributed", reason="sweeps need Dask: pip install distributed")
 pytest.importorskip("Box2D", reason='LunarLander needs Box2D: pip install "gymnasium[box2d]"')
@@ -66,6 +69,20 @@ def test_wrong_words_get_one_sentence(
     assert sentence in printed.err
     assert len(printed.err.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_help_of_a_study_names_its_parts(name: str) -> None:
+    declared = import_module(STUDIES[name].MODULE)
+    parts = [part.name for part in declared.PARTS] if name == "switch-stay" else list(declared.STUDY.sweeps())
+    text = " ".join((STUDIES[name].__doc__ or "").split())
+    (listed,) = re.findall(r"Parts: (.*?)\. ", text)
+    assert re.sub(r" \(.*?\)", "", listed).split(", ") == parts
+
+
+def test_a_study_may_stand_behind_its_options() -> None:
+    words = ["--runs", "5", "--out", "freeway", "lunar-lander", "--plan"]
+    assert choose(words) == ("lunar-lander", STUDIES["lunar-lander"], ["--runs", "5", "--out", "freeway", "--plan"])
 
 
 @pytest.mark.slow

@@ -121,15 +121,19 @@ def _check(arguments: Arguments) -> None:
     else:
         _refuse(arguments, ("q", "gamma"), f"comes with {arguments.source}; leave it out")
         if _is_model(arguments.source):
-            _refuse(arguments, ("seed",), "is of a run; a saved model is one seed")
+            _refuse(arguments, ("seed",), "chooses a seed of a run; a saved model has one seed")
             if (arguments.env is None) == (not given):
                 raise InputError("a saved model needs --env, --transitions or --minari, and one of them only")
         else:
-            _refuse(arguments, ("env",), "goes with a model.zip; a run knows its environment")
+            _refuse(arguments, ("env",), "goes with a model.zip; a run names its environment")
     if arguments.draws < 0:
         raise InputError(f"--draws must be a whole number of 0 or more, found {arguments.draws}")
     if arguments.transitions is not None:
-        _refuse(arguments, ("frames",), "is of transitions that are collected, or of --minari")
+        _refuse(
+            arguments,
+            ("frames",),
+            "says how many transitions to collect, or to take from --minari",
+        )
     if arguments.out is not None and arguments.out == arguments.figure:
         raise InputError("--out and --figure are the same file")
     _check_files(arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class Arguments:
     """Play new episodes with the networks of a trained run, and print their returns.
 
-    The policy is greedy on Q unless --behaviour is given. The episodes start from seeds that no training uses. A run
-    that was stopped is evaluated as of the moment when it was.
+    The policy is greedy on Q unless --behaviour is given. The episodes start from seeds that no training uses. The
+    networks of a run that was stopped are those of the moment when it was stopped.
 
     examples:
       ipe evaluate runs/LunarLander-v3-epsilon-ipe
@@ -59,31 +60,20 @@ def run(arguments: Arguments) -> None:
 
 def contents(result: Evaluation) -> dict[str, Any]:
     """An evaluation as plain numbers, lists and strings: what `--json` prints."""
+    names = ("environment", "behaviour", "policy", "episodes", "seed", "mean", "standard_error")
+    of_seed = ("seed", "mean", "standard_error", "returns", "lengths")
     return {
         "run": str(result.folder),
-        "environment": result.environment,
-        "behaviour": result.behaviour,
-        "policy": result.policy,
-        "episodes": result.episodes,
-        "seed": result.seed,
-        "mean": result.mean,
-        "standard_error": _or_none(result.standard_error),
-        "seeds": [
-            {
-                "seed": one.seed,
-                "mean": one.mean,
-                "standard_error": _or_none(one.standard_error),
-                "returns": one.returns.tolist(),
-                "lengths": one.lengths.tolist(),
-            }
-            for one in result.seeds
-        ],
+        **_values(result, names),
+        "seeds": [_values(seed, of_seed) for seed in result.seeds],
         "left_out": {str(seed): why for seed, why in result.left_out.items()},
     }
 
 
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _values(result: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Some attributes of a result; the standard error of a single number, which is NaN, is None."""
+    values = {name: getattr(result, name) for name in names}
+    return values | ({"standard_error": None} if math.isnan(values["standard_error"]) else {})
 
 
 def _lines(result: Evaluation) -> list[str]:

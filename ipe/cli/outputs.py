@@ -67,6 +67,8 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def _strict(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # an array
+        value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, (list, tuple)):

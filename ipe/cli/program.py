@@ -1,9 +1,9 @@
 """The program `ipe`: which commands there are, and how each of them ends.
 
 A command is a module with a frozen dataclass `Arguments` (see `ipe.cli.options`), whose docstring is its help, and a
-function `run(arguments)`, which may return an exit code. A command with commands of its own has a dictionary
-`COMMANDS` of such dataclasses instead. Only the module of the command asked for is imported, and what is heavy (scipy,
-matplotlib) only when it runs, so that help and wrong arguments are answered at once.
+function `run(arguments)`, which may return an exit code. A command that consists of several, as `ipe reproduce` does,
+has a function `choose(words)` that finds the dataclass. Only the module of the command asked for is imported, and heavy
+packages (scipy, matplotlib) only when it runs, so that help and wrong arguments are answered at once.
 """
 
 from __future__ import annotations
@@ -152,23 +152,22 @@ def _run(words: list[str]) -> int:
     if first == "help" and rest and rest[0] in COMMANDS:
         return _run([*rest, "--help"])
     if first in ("-h", "--help", "help"):
-        print(_HELP.format(commands=listing({name: command.summary for name, command in COMMANDS.items()})))
+        width = max(map(len, COMMANDS))
+        print(_HELP.format(commands="\n".join(f"  {n.ljust(width)}  {c.summary}" for n, c in COMMANDS.items())))
         return DONE
     from ipe.cli.parsing import parse
 
     prog, arguments, run, left = command_of(words)
-    if arguments is None:  # the help of a command that has commands of its own, which is printed
-        return DONE
     found = parse(arguments, left, prog)
     return DONE if found is None else run(found) or DONE  # a command that always ends well returns nothing
 
 
-def command_of(words: Sequence[str]) -> tuple[str, type[Any] | None, Callable[[Any], int | None], list[str]]:
+def command_of(words: Sequence[str]) -> tuple[str, type[Any], Callable[[Any], int | None], list[str]]:
     """The command that some words call.
 
     Returns:
-        The command as the user writes it; its dataclass of arguments, None if the help was asked for and printed; the
-        function that runs it; and the words that are its arguments.
+        The command as the user writes it, its dataclass of arguments, the function that runs it, and the words that are
+        its arguments.
     """
     first, *rest = words
     if first not in COMMANDS:
@@ -177,13 +176,7 @@ def command_of(words: Sequence[str]) -> tuple[str, type[Any] | None, Callable[[A
     if not hasattr(module, "choose"):
         return f"ipe {first}", module.Arguments, module.run, rest
     chosen, arguments, left = module.choose(rest)
-    return f"ipe {first} {chosen}", arguments, module.run, left
-
-
-def listing(summaries: dict[str, str]) -> str:
-    """Names and what they stand for, a line each."""
-    width = max(map(len, summaries))
-    return "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in summaries.items())
+    return f"ipe {first} {chosen}".rstrip(), arguments, module.run, left
 
 
 def _not_known(word: str) -> str:

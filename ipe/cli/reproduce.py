@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ipe.base.words import did_you_mean
 from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import stoppable
-from ipe.cli.options import flag, option, options_in
-from ipe.cli.program import DONE, FAILED, listing
+from ipe.cli.options import argument, flag, option, options_in
+from ipe.cli.program import DONE, FAILED
 from ipe.cli.sweep_progress import show_sweep, sweep_title
 from ipe.errors import InputError
 
@@ -175,44 +175,42 @@ def _print_claims(claims: Sequence[Claim]) -> None:
     print(f"\n{len(claims)} claims: {', '.join(counts)}.")
 
 
-def run(study: Study) -> int:
+@dataclass(frozen=True)
+class Overview:
+    """Run a study of the paper: its figures (PNG, PDF), their data (Parquet), and a verdict on every claim.
+
+    examples:
+      ipe reproduce --help
+      ipe reproduce switch-stay
+      ipe reproduce lunar-lander --plan
+      ipe reproduce freeway --help
+    """
+
+    study: str = argument("STUDY", "Which study; `ipe reproduce STUDY --help` explains its parts and options.")
+
+    def run(self) -> int:
+        """Refuse the name of a study that does not exist."""
+        hint = did_you_mean(self.study, STUDIES)
+        raise InputError(f"there is no study {self.study!r}{hint}; the studies are {', '.join(STUDIES)}")
+
+
+def run(study: Study | Overview) -> int:
     """Run a study."""
     return study.run()
 
 
-def choose(words: Sequence[str]) -> tuple[str, type[Study] | None, list[str]]:
+def choose(words: Sequence[str]) -> tuple[str, type[Any], list[str]]:
     """Find the study that some words name, wherever it stands among the options.
 
     Returns:
-        The study's name, its dataclass, and the other words; no dataclass if the help was asked for and printed.
+        The study's name, its dataclass, and the other words; `Overview` and all words if they name no study.
     """
     with_value = {o.name for study in STUDIES.values() for o in options_in(study) if o.kind == "option"}
-    names = [
-        i for i, word in enumerate(words) if not word.startswith("-") and (i == 0 or words[i - 1] not in with_value)
-    ]
-    studies = ", ".join(STUDIES)
-    if names and words[names[0]] in STUDIES:
-        at = names[0]
-        return words[at], STUDIES[words[at]], [*words[:at], *words[at + 1 :]]
-    if "-h" in words or "--help" in words:
-        about = {name: (study.__doc__ or "").partition("\n")[0] for name, study in STUDIES.items()}
-        print(f"usage: ipe reproduce STUDY [OPTIONS]\n\n{_ABOUT}\n\nstudies:\n{listing(about)}\n\n{_EXAMPLES}")
-        return "", None, []
-    if names:
-        word = words[names[0]]
-        raise InputError(f"there is no study {word!r}{did_you_mean(word, STUDIES)}; the studies are {studies}")
-    raise InputError(f"STUDY is missing; the studies are {studies}; see `ipe reproduce --help`")
-
-
-_ABOUT = """\
-Run a study of the paper: its figures (PNG, PDF), their data (Parquet), and a verdict on every claim."""
-
-_EXAMPLES = """\
-`ipe reproduce STUDY --help` explains the parts and the options of a study.
-
-examples:
-  ipe reproduce switch-stay
-  ipe reproduce lunar-lander --plan"""
+    for i, word in enumerate(words):
+        if word in STUDIES and (i == 0 or words[i - 1] not in with_value):
+            return word, STUDIES[word], [*words[:i], *words[i + 1 :]]
+    named = [word for word in words[:1] if not word.startswith("-")]  # no study, whatever options follow
+    return "", Overview, named or list(words)
 
 
 class SwitchStay(FigureStudy):
@@ -260,3 +258,6 @@ class Freeway(TrainingStudy):
 
 
 STUDIES: dict[str, type[Study]] = {study.NAME: study for study in (SwitchStay, LunarLander, Freeway)}
+Overview.__doc__ = f"{Overview.__doc__}\n    studies:\n" + "\n".join(
+    f"      {name.ljust(12)}  {(study.__doc__ or '').partition(chr(10))[0]}" for name, study in STUDIES.items()
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +13,11 @@ from ipe.errors import InputError, NotSolvedError
 
 if TYPE_CHECKING:
     from ipe.inverse import EvaluationPolicy
+
+_JSON_KEYS = (
+    "form", "norm", "achievable", "distance_bounds", "residual", "residual_lower_bound", "sup_residual", "objective",
+    "gap", "converged", "unique", "method", "iterations", "policy", "v", "values", "inverse_temperatures",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,29 +103,8 @@ def run(arguments: Arguments) -> None:
 def contents(result: EvaluationPolicy, source: str) -> dict[str, Any]:
     """A result as plain numbers, lists and strings: what `--json` prints."""
     mdp = result.mdp
-    return {
-        "mdp": source,
-        "gamma": mdp.gamma,
-        "state_names": list(mdp.state_names) or None,
-        "action_names": list(mdp.action_names) or None,
-        "form": result.form,
-        "norm": result.norm,
-        "achievable": result.achievable,
-        "distance_bounds": list(result.distance_bounds),
-        "residual": result.residual,
-        "residual_lower_bound": result.residual_lower_bound,
-        "sup_residual": result.sup_residual,
-        "objective": result.objective,
-        "gap": result.gap,
-        "converged": result.converged,
-        "unique": result.unique,
-        "method": result.method,
-        "iterations": result.iterations,
-        "policy": result.policy.tolist(),
-        "v": result.v.tolist(),
-        "values": result.values.tolist(),
-        "inverse_temperatures": result.inverse_temperatures.tolist(),
-    }
+    names = {"state_names": list(mdp.state_names) or None, "action_names": list(mdp.action_names) or None}
+    return {"mdp": source, "gamma": mdp.gamma, **names, **{key: getattr(result, key) for key in _JSON_KEYS}}
 
 
 def _is_json(path: str | None) -> bool:
@@ -133,19 +116,9 @@ def _write(result: EvaluationPolicy, as_json: str, path: str, overwrite: bool) -
 
     from ipe.base.atomic import write_atomic
 
-    content = f"{as_json}\n".encode()
-    if not _is_json(path):
-        buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            policy=result.policy,
-            v=result.v,
-            values=result.values,
-            inverse_temperatures=result.inverse_temperatures,
-        )
-        content = buffer.getvalue()
     check_out(path, overwrite)  # again: the solve may have taken hours
-    write_atomic(path, lambda file: file.write(content))
+    arrays = {name: getattr(result, name) for name in ("policy", "v", "values", "inverse_temperatures")}
+    write_atomic(path, lambda file: file.write(f"{as_json}\n".encode()) if _is_json(path) else np.savez(file, **arrays))
 
 
 def _missed(error: NotSolvedError) -> str:
