@@ -29,9 +29,13 @@ class Interval:
     """An estimate from all runs, with a bootstrap interval of that level around it."""
 
     estimate: float
+    """The estimate from all runs."""
     low: float
+    """The lower end of the interval."""
     high: float
+    """The upper end of the interval."""
     level: float
+    """The level of the interval."""
 
     def __str__(self) -> str:
         return f"{self.estimate:.4g} [{self.low:.4g}, {self.high:.4g}]"
@@ -64,8 +68,8 @@ def bootstrap_interval(
         scores: one number per run, or a mapping of strata.
         statistic: "mean", "median", "iqm", "std", or a function over the last axis.
         seed: a seed or a generator: the same seed gives the same interval.
-        level: of the interval.
-        resamples: how many.
+        level: the level of the interval.
+        resamples: how often the runs are drawn again.
 
     Example:
         >>> bootstrap_interval([1.0, 2.0, 3.0, 4.0, 5.0], seed=0).estimate

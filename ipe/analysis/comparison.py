@@ -35,10 +35,15 @@ class PerformanceProfile:
     """The share of runs above each threshold tau, with pointwise bootstrap intervals of that level."""
 
     tau: Array
+    """The thresholds."""
     fraction: Array
+    """The share of runs whose score is above each threshold."""
     low: Array
+    """The lower end of the interval at each threshold."""
     high: Array
+    """The upper end of the interval at each threshold."""
     level: float
+    """The level of the intervals."""
 
 
 def probability_of_improvement(
@@ -56,8 +61,8 @@ def probability_of_improvement(
         x: one number per run, or a mapping of tasks.
         y: the same tasks.
         seed: a seed or a generator.
-        level: of the interval.
-        resamples: how many.
+        level: the level of the interval.
+        resamples: how often the runs are drawn again.
 
     Example:
         >>> probability_of_improvement([2.0, 3.0], [1.0, 2.0], seed=0).estimate
@@ -91,8 +96,8 @@ def difference_interval(
         y: the same tasks.
         statistic: as for `bootstrap_interval`. "std" asks which of the two is the more consistent.
         seed: a seed or a generator.
-        level: of the interval.
-        resamples: how many.
+        level: the level of the interval.
+        resamples: how often the runs are drawn again.
 
     Example:
         >>> difference_interval([5.0, 7.0], [1.0, 2.0], seed=0).estimate
@@ -124,7 +129,7 @@ def performance_profile(
         tau: the thresholds.
         seed: a seed or a generator.
         level: of each interval by itself, not of all at once.
-        resamples: how many.
+        resamples: how often the runs are drawn again.
 
     Example:
         >>> performance_profile([1.0, 2.0, 2.0, 5.0], [0.0, 2.0, 5.0], seed=0).fraction

@@ -31,8 +31,11 @@ class CurveSummary(NamedTuple):
     """Mean and standard error over runs, frame by frame, and how many runs each rests on."""
 
     mean: Array
+    """The mean over the runs that have a value at the frame."""
     error: Array
+    """The standard error of the mean."""
     n: NDArray[np.intp]
+    """The number of runs that have a value at the frame."""
 
 
 def frame_grid(total_frames: int, points: int = 500) -> Frames:

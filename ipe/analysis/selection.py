@@ -27,12 +27,12 @@ class RankedSetting:
 
     Attributes:
         rank: 1 plus the number of settings with a larger mean: equal means share a rank.
-        setting: its name.
-        n: its runs.
-        mean: of their scores.
-        standard_error: of the mean; NaN for a single run.
-        probability_best: how often it has the largest mean when runs are drawn again; NaN if some setting has only
-            one run, of which the bootstrap can say nothing.
+        setting: the setting's name.
+        n: the number of its runs.
+        mean: the mean score of its runs.
+        standard_error: the standard error of the mean; NaN for a single run.
+        probability_best: how often the setting has the largest mean when runs are drawn again; NaN if some setting has
+            only one run, about which the bootstrap can say nothing.
     """
 
     rank: int

@@ -87,8 +87,8 @@ def mean_curve_interval(
         curves: shape (runs, grid), NaN where a run is not defined yet.
         shape: a function of curves, shape (..., grid), to one number each.
         seed: a seed or a generator.
-        level: of the interval.
-        resamples: how many.
+        level: the level of the interval.
+        resamples: how often the runs are drawn again.
 
     Example:
         >>> mean_curve_interval([[0.0, 2.0, 1.0], [0.0, 4.0, 3.0]], largest_fall, seed=0).estimate

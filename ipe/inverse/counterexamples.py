@@ -29,8 +29,11 @@ class Example(NamedTuple):
     """An MDP, state values and a policy that together show something."""
 
     mdp: FiniteMDP
+    """The MDP."""
     v: Array
+    """The state values, shape (S,)."""
     policy: Array
+    """The policy, shape (S, A)."""
 
 
 def losses(mdp: FiniteMDP, k: int, *, v: Any, policy: Literal["ipe", "greedy"] = "ipe") -> Array:

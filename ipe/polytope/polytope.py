@@ -25,6 +25,7 @@ class ValuePolytope:
     """
 
     mdp: FiniteMDP
+    """The MDP."""
     states: tuple[int, int]
     """The two states that are not terminal."""
     deterministic_policies: NDArray[np.int64]
