@@ -33,10 +33,6 @@ browser:  ## playwright-core and chromium, for the browser tests; without them t
 demo: setup  ## the main job: the paper's Switch-Stay study; writes to out/switch-stay
 	$(PY) -m ipe reproduce switch-stay --out out/switch-stay --overwrite $(ARGS)
 
-# One process per core already: a pool of BLAS threads in each would only make them wait for one another.
-test test-all coverage: export OPENBLAS_NUM_THREADS = 1
-test test-all coverage: export OMP_NUM_THREADS = 1
-
 test: lint  ## ruff, mypy, pytest with doctests: every promise, in four minutes on two cores
 	$(PYTEST) $(ARGS)
 

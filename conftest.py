@@ -28,7 +28,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep what JAX and GCC compile for the whole session: xdist's workers and all subprocesses inherit the folder."""
+    """Keep what JAX and GCC compile for the whole session, and let no process start a pool of threads.
+
+    xdist's workers and the processes that tests start inherit both: what one of them compiled, the others load.
+    """
     if hasattr(config, "workerinput"):
         return
     cache = tempfile.TemporaryDirectory(prefix="ipe-tests-", ignore_cleanup_errors=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
 
 QUICK = Fit(updates=50, width=8)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def vectorised(env_id: str = "CartPole-v1") -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -127,19 +126,9 @@ def test_runs_that_cannot_be_audited_are_refused(tmp_path: Path) -> None:
         audit_run(folder, seed=3)
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
+def test_a_saved_dqn_is_audited(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("stable_baselines3")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("one_thread")
-def test_a_saved_dqn_is_audited(tmp_path: Path) -> None:
-    import torch
     from stable_baselines3 import DQN, PPO
 
     model = DQN("MlpPolicy", "CartPole-v1", policy_kwargs={"net_arch": [8]}, buffer_size=100, seed=0)
@@ -180,8 +169,8 @@ def test_a_saved_dqn_is_audited(tmp_path: Path) -> None:
         audit_sb3(7, env="CartPole-v1")
 
 
-@pytest.mark.usefixtures("one_thread")
 def test_the_policy_network_of_epsilon_ipe_is_used_and_numbered_states_are_a_table(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.envs import FakeImageEnv
 
     from ipe.integrations.stable_baselines3 import EpsilonIPEDQN

@@ -19,6 +19,7 @@ from ipe.entropy import epsilon_from_logits
 from tests.deep_helpers import DRIFT, advance, networks_of, oracles_of, small
 from tests.deep_oracle import Network, Oracle, forward
 from tests.environment_helpers import OWN
+from tests.tiers import tiered
 
 # Episodes of Drift-v0 end by termination or, at seven frames, by truncation.
 LIMITED: dict[str, Any] = {"environment": {"frame_limit": 7}}
@@ -149,16 +150,22 @@ def test_200_frames_in_a_row_are_the_specifications(case: dict[str, Any]) -> Non
         np.testing.assert_allclose(episodes["episodes.return"][episodes["episodes.seed"] == i], returns, atol=1e-9)
 
 
+IMAGES: dict[str, dict[str, Any]] = {
+    OWN + "Catch-v0": {},
+    "tests.deep_environments:Pixels-v0": {"n_step": 3, "double_q": True},
+}
+
+
 @pytest.mark.usefixtures("every_frame")
-def test_every_frame_of_an_image_is_the_specifications() -> None:
-    for own in (small(OWN + "Catch-v0"), small("tests.deep_environments:Pixels-v0", n_step=3, double_q=True)):
-        loop = Loop([own], [3])
-        oracles = oracles_of(loop)
-        for _ in range(60):
-            loop.advance()
-            oracles[0].advance()
-            compare(loop, oracles, 5e-3)
-            adopt(loop, oracles)
+@pytest.mark.parametrize("environment", tiered(IMAGES, OWN + "Catch-v0"))
+def test_every_frame_of_an_image_is_the_specifications(environment: str) -> None:
+    loop = Loop([small(environment, **IMAGES[environment])], [3])
+    oracles = oracles_of(loop)
+    for _ in range(60):
+        loop.advance()
+        oracles[0].advance()
+        compare(loop, oracles, 5e-3)
+        adopt(loop, oracles)
 
 
 @pytest.mark.usefixtures("every_frame")

@@ -64,11 +64,11 @@ slow = pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "behaviour"),
     [
-        ("CartPole-v1", "epsilon-greedy"),
+        pytest.param("CartPole-v1", "epsilon-greedy", marks=slow),
         ("CartPole-v1", "epsilon-ipe"),
         pytest.param("CartPole-v1", "ipe", marks=slow),
         (OWN + "Catch-v0", "epsilon-greedy"),
-        (OWN + "Catch-v0", "epsilon-ipe"),
+        pytest.param(OWN + "Catch-v0", "epsilon-ipe", marks=slow),
         pytest.param(OWN + "Catch-v0", "ipe", marks=slow),
     ],
 )
@@ -111,7 +111,7 @@ BROKEN = [
     pytest.param("CartPole-v1", "epsilon-greedy", uphill, marks=slow),
     pytest.param("CartPole-v1", "epsilon-ipe", uphill, marks=slow),
     pytest.param("CartPole-v1", "epsilon-greedy", never_copied, marks=slow),
-    ("CartPole-v1", "epsilon-ipe", no_end),
+    pytest.param("CartPole-v1", "epsilon-ipe", no_end, marks=slow),
     pytest.param("CartPole-v1", "ipe", wrong_way, marks=slow),
     pytest.param(OWN + "Catch-v0", "epsilon-greedy", uphill, marks=slow),
     (OWN + "Catch-v0", "epsilon-greedy", never_copied),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,6 @@ from ipe.integrations.stable_baselines3 import dqn as module
 
 N = 4
 """States and actions of the table that stands for a network."""
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = th.get_num_threads()
-    th.set_num_threads(1)
-    yield
-    th.set_num_threads(before)
 
 
 def table_model(n_envs: int = 1, n: int = N, **settings: Any) -> EpsilonIPEDQN:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,6 @@ from ipe.errors import InputError
 from ipe.integrations.stable_baselines3 import EpsilonIPEDQN, EpsilonIPEPolicy
 
 SMALL: dict[str, Any] = {"buffer_size": 300, "learning_starts": 10, "policy_kwargs": {"net_arch": [8]}, "seed": 0}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = th.get_num_threads()
-    th.set_num_threads(1)
-    yield
-    th.set_num_threads(before)
 
 
 def trained(frames: int = 60, **settings: Any) -> EpsilonIPEDQN:
