@@ -69,7 +69,7 @@ class Option(NamedTuple):
         if self.required:
             return "(required)" if self.kind == "option" else ""
         shown = self.default if self.shown is None else self.shown
-        if self.kind == "flag" or shown in (None, ""):
+        if self.kind == "flag" or shown in (None, "", ()):
             return ""
         return f"(default: {shown:g})" if isinstance(shown, float) else f"(default: {shown})"
 
