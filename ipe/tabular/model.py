@@ -23,24 +23,26 @@ class Rows(NamedTuple):
     """Distributions one after the other: row i is the entries from offsets[i] to offsets[i + 1]."""
 
     offsets: Any
+    """The entry at which each row begins, and the number of all entries."""
     thresholds: Any
-    """Cumulated probabilities within the row; infinite at its end, so that rounding leaves no gap."""
+    """The cumulated probabilities within each row; infinite at its end, so that rounding leaves no gap."""
     outcomes: Any
+    """The outcome of each entry: a state."""
 
 
 class Model(NamedTuple):
     """What a simulation needs of an MDP."""
 
     transitions: Rows
-    """Row s * A + a for the pair (s, a)."""
+    """The distributions of successors; row s * A + a belongs to the pair (s, a)."""
     rewards: Any
-    """One per entry of `transitions`."""
+    """The reward of each entry of `transitions`."""
     start: Rows
-    """A single row."""
+    """The distribution of start states, a single row."""
     allowed: Any
-    """Shape (S, A), or None if every action is allowed in every state that is not terminal."""
+    """Which actions are allowed, shape (S, A); None if every action is, in every state that is not terminal."""
     terminal: Any
-    """Shape (S,), or None if there are none."""
+    """Which states are terminal, shape (S,); None if there are none."""
 
 
 def model_of(mdp: FiniteMDP, start: Any) -> Model:

@@ -5,8 +5,8 @@ n = 0 on, is SplitMix64's (Steele, Lea and Flood, *Fast Splittable Pseudorandom 
 
 .. math:: w + n \cdot \texttt{0x9e3779b97f4a7c15} \mod 2^{64}
 
-where w is the 64 bits of a JAX key: of run i, `fold_in(fold_in(key(seed), i), 0)` for the steps and
-`fold_in(fold_in(key(seed), i), 1)` for the starts. So any word can be had at any time, and nothing is carried along.
+where w is the 64 bits of a JAX key: for run i, `fold_in(fold_in(key(seed), i), 0)` for the steps and
+`fold_in(fold_in(key(seed), i), 1)` for the starts. So any word can be computed at any time, and no state is carried.
 Folding the key at every step instead would take a fifth of the whole simulation's time.
 
 That streams overlap has a probability of about :math:`\text{runs}^2 \cdot \text{steps} / 2^{62}`: one in five million
@@ -29,7 +29,9 @@ class Streams(NamedTuple):
     """The 64 bits that each stream of a run begins with."""
 
     steps: Any
+    """The bits of the stream for steps."""
     starts: Any
+    """The bits of the stream for start states."""
 
 
 def streams(seed: Any, run: Any) -> Streams:

@@ -20,37 +20,41 @@ from ipe.tabular.state import Run, Step
 class TabularRuns:
     r"""Runs of Algorithm 1, for each setting of a sweep.
 
-    All arrays begin with the axes (settings, runs). What is recorded per step follows with an axis of that many
-    steps, or of none with `record="summary"`. Entries of q are NaN at actions that are not allowed and 0 in
-    terminal states; those of theta are :math:`-\infty` in both, and those of the probabilities 0.
+    All arrays begin with the axes (settings, runs). Arrays that are recorded per step have an axis of steps next, of
+    length 0 with `record="summary"`. Entries of q are NaN at actions that are not allowed, and 0 in terminal states;
+    entries of theta are :math:`-\infty` in both places, and entries of the probabilities are 0.
     """
 
     behaviour: str
+    """The name of the behaviour."""
     update: str
+    """The name of the policy update."""
     settings: dict[str, Array]
-    """The value of each parameter in use, one per setting."""
+    """The values of each parameter in use, one value per setting."""
     reward: Array
     """The average reward per step, shape (settings, runs)."""
     rmse: Array
     r""":math:`\sqrt{\mathrm{mean}_s (\max_a Q(s,a) - V^*(s))^2}` after the last step, over the states that are not
     terminal; shape (settings, runs)."""
     q: Array
-    """After the last step, shape (settings, runs, S, A); or with `record="trajectory"` before the first and after
-    every step, shape (settings, runs, steps + 1, S, A)."""
+    """The action values after the last step, shape (settings, runs, S, A); with `record="trajectory"` those before the
+    first and after every step, shape (settings, runs, steps + 1, S, A)."""
     theta: Array
-    """The logits of the policy, as q."""
+    """The logits of the policy, at the same steps and in the same shape as `q`."""
     probabilities: Array
-    """Of the behaviour in every state, before each step; shape (settings, runs, steps, S, A)."""
+    """The probabilities of the behaviour in every state before each step, shape (settings, runs, steps, S, A)."""
     epsilon: Array
-    """Of the behaviour in every state, before each step; shape (settings, runs, steps, S). NaN if it has none."""
+    """The epsilon of the behaviour in every state before each step, shape (settings, runs, steps, S); NaN for a
+    behaviour without epsilon."""
     states: NDArray[np.int32]
-    """Where the agent was, shape (settings, runs, steps)."""
+    """The state of the agent before each step, shape (settings, runs, steps)."""
     actions: NDArray[np.int32]
-    """What it did."""
+    """The action of each step, shape (settings, runs, steps)."""
     rewards: Array
-    """What it got."""
+    """The reward of each step, shape (settings, runs, steps)."""
     next_states: NDArray[np.int32]
-    """Where that led: where an episode ended a terminal state, and not yet the start state of the next."""
+    """The state that each step led to, shape (settings, runs, steps). At the end of an episode it is the terminal
+    state, not the start state of the next episode."""
 
     @property
     def estimates(self) -> Array:
@@ -119,7 +123,7 @@ class Store:
             )
 
     def put(self, first: int, run: Run, step: Step | None) -> None:
-        """The results of the lanes from `first` on; lanes beyond the last run are padding."""
+        """Write the results of a batch of lanes, from lane `first` on; lanes beyond the last run are padding."""
         many = min(len(run.total), self.count - first)
         at = slice(first, first + many)
         allowed, live = self.mdp.allowed, ~self.mdp.terminal
@@ -147,12 +151,12 @@ class Store:
             self.arrays[name][at] = values[:many]
 
     def _table(self, name: str, at: slice, values: Array) -> None:
-        """A table with what stands in the places that the MDP does not have."""
+        """Write a table, with its marks in the places that the MDP does not have."""
         masked = np.where(self.mdp.terminal[:, None], 0.0, np.nan) if name == "q" else -np.inf
         self.arrays[name][at] = np.where(self.mdp.allowed, values, masked)
 
     def result(self, behaviour: str, update: str) -> TabularRuns:
-        """Everything, with the axes (settings, runs) first."""
+        """All arrays, with the axes (settings, runs) first."""
         arrays: dict[str, Any] = {
             name: array.reshape(len(self.optimal), self.runs, *array.shape[1:]) for name, array in self.arrays.items()
         }
