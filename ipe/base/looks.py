@@ -57,6 +57,7 @@ BEHAVIOURS: dict[str, int] = {
     "linear": 4,
     "tau-ipe": 5,
     "greedy": 7,
+    "conservative": 8,
     "vdbe": 10,
 }
 """The slots of behaviours by name. A behaviour that is not listed gets another slot, which its name decides."""

@@ -12,20 +12,14 @@ from pydantic import BaseModel
 from ipe.analysis import Claim, claims_markdown, claims_records
 from ipe.base.atomic import check_folder, write_files
 from ipe.base.parquet import parquet_bytes
-from ipe.errors import InputError
 from ipe.figures.style import figure_bytes
-from ipe.studies.parts import Part, Progress
+from ipe.studies.parts import Part, Progress, check_only
 
 
 def choose_parts(parts: Sequence[Part], only: Sequence[str] | None) -> list[Part]:
     """The parts of these names, in the study's order; all of them by default."""
-    known = [part.name for part in parts]
-    if only is not None and not only:
-        raise InputError(f"only: it names no part; the parts are {', '.join(known)}")
-    for name in only or ():
-        if name not in known:
-            raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(known)}")
-    return [part for part in parts if not only or part.name in only]
+    names = check_only([part.name for part in parts], only)
+    return [part for part in parts if part.name in names]
 
 
 def run_study(
@@ -40,16 +34,16 @@ def run_study(
     """Compute, draw and judge every part, and write it all to a folder.
 
     For each part its tables (`NAME.parquet`) and its figure (`NAME.png`, `NAME.pdf`); then `report.md` (figures and
-    claims on one page), `settings.json`, `claims.md` and `claims.json`. Files are written when all is computed: a run
-    that is stopped leaves nothing.
+    claims on one page), `settings.json`, `claims.md` and `claims.json`. Files are written when everything is computed:
+    a study that is stopped leaves nothing.
 
     Args:
-        title: the study's, for the report.
-        parts: what to run.
-        settings: its numbers.
-        out: the folder. It must be empty or not exist, unless `overwrite`.
-        overwrite: replace files of the same names that are in the folder already.
-        progress: called with the part, what is being done in it, how much is done and how much there is.
+        title: the study's title, for the report.
+        parts: the parts to run.
+        settings: the numbers of the study.
+        out: the folder for the files. It must be empty or not exist, unless `overwrite`.
+        overwrite: whether files of the same names that are in the folder already are replaced.
+        progress: a function that is called with the part, what is done in it, how much is done and how much there is.
 
     Returns:
         The claims with their verdicts.

@@ -1,4 +1,4 @@
-"""Fresh runs of what a sweep has chosen: by the runs that chose it, the best setting looks better than it is."""
+"""Fresh runs of the chosen settings of a sweep: on the runs that chose it, the best setting looks better than it is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipe.experiments.results import Results
 from ipe.studies.learning.evidence import SEED
 
 FIRST_FRESH = 1_000_000
-"""The first fresh seed: far from those of the runs that choose, so that there can be more of these later."""
+"""The first fresh seed: far from the seeds of the runs that choose, so that more of those runs can be added later."""
 
 
 def confirming_sweep(results: Results, seeds: int) -> Sweep:
@@ -18,8 +18,8 @@ def confirming_sweep(results: Results, seeds: int) -> Sweep:
     1,000,000 and those after it.
 
     Args:
-        results: of the sweep, all of it: a setting cannot be chosen before its runs are there.
-        seeds: how many fresh runs.
+        results: the results of the whole sweep: a setting cannot be chosen before its runs are there.
+        seeds: the number of fresh runs of each setting.
 
     Raises:
         InputError: if runs are missing.

@@ -18,6 +18,7 @@ from ipe.analysis import (
     probability_of_improvement,
     relative_fall,
     rise,
+    standard_error,
 )
 from ipe.analysis.claims import Verdict
 from ipe.analysis.columns import Frames
@@ -25,13 +26,13 @@ from ipe.analysis.series import Series
 from ipe.base.arrays import Array
 
 SEED = 0
-"""Of every bootstrap: the same runs give the same verdicts."""
+"""The seed of every bootstrap: the same runs give the same verdicts."""
 
 LAST_SHARE = 0.1
-"""Of the frames, over which a curve's end is averaged: "asymptotic"."""
+"""The share of the frames, at the end, over which a curve is averaged for its "asymptotic" performance."""
 
 _SMALL_FALL = 0.05
-"""Of a curve's rise: less is not called a dip."""
+"""The share of a curve's rise below which a fall is not called a dip."""
 
 
 def above(interval: Interval, bar: float = 0.0) -> Verdict:
@@ -57,7 +58,7 @@ def opposite(found: Verdict) -> Verdict:
 
 
 def both(*verdicts: Verdict) -> Verdict:
-    """The verdict on a sentence with several parts: theirs if they agree.
+    """The verdict on a sentence with several parts: that of the parts if they agree.
 
     Example:
         >>> both("holds", "holds"), both("holds", "does not hold")
@@ -67,12 +68,12 @@ def both(*verdicts: Verdict) -> Verdict:
 
 
 def larger_area(words: str, first: Series, second: Series) -> Claim:
-    """That the first has the larger area under the curve."""
+    """The claim that the first has the larger area under the curve."""
     difference = difference_interval(first.auc, second.auc, seed=SEED)
     chance = probability_of_improvement(first.auc, second.auc, seed=SEED)
     finding = (
-        f"{_ours(first)} {first.auc.mean():.4g} ± {_error(first.auc):.2g}, {_ours(second)} {second.auc.mean():.4g} ± "
-        f"{_error(second.auc):.2g} (mean and standard error of {first.n} and {second.n} runs); "
+        f"{_mean_error(first, first.auc)}, {_mean_error(second, second.auc)} "
+        f"(mean and standard error of {first.n} and {second.n} runs); "
         f"difference {_words(difference)}; a run of the one beats a run of the other with probability {_words(chance)}"
     )
     numbers = {"first": first.auc.mean(), "second": second.auc.mean(), **_ends("difference", difference)}
@@ -80,32 +81,32 @@ def larger_area(words: str, first: Series, second: Series) -> Claim:
 
 
 def same_area(words: str, first: Series, second: Series) -> Claim:
-    """That the areas do not differ significantly: the interval of their difference contains 0."""
+    """The claim that the areas do not differ significantly: the interval of their difference contains 0."""
     found = larger_area(words, first, second)
     agrees: Verdict = "holds" if found.verdict == "depends" else "does not hold"
     return Claim(found.name, found.figure, words, agrees, found.finding, found.numbers)
 
 
 def better_end(words: str, first: Series, second: Series, grid: Frames) -> Claim:
-    """That the first ends higher: the mean of each run's curve over the last tenth of the frames."""
-    ends = [ending(own, grid) for own in (first, second)]
+    """The claim that the first ends higher: the mean of each run's curve over the last tenth of the frames."""
+    ends = [ending(series, grid) for series in (first, second)]
     difference = difference_interval(ends[0], ends[1], seed=SEED)
     finding = (
-        f"over the last {LAST_SHARE:.0%} of the frames {_ours(first)} {ends[0].mean():.4g} ± {_error(ends[0]):.2g}, "
-        f"{_ours(second)} {ends[1].mean():.4g} ± {_error(ends[1]):.2g}; difference {_words(difference)}"
+        f"over the last {LAST_SHARE:.0%} of the frames {_mean_error(first, ends[0])}, {_mean_error(second, ends[1])}; "
+        f"difference {_words(difference)}"
     )
     numbers = {"first": ends[0].mean(), "second": ends[1].mean(), **_ends("difference", difference)}
     return Claim("asymptote", "learning curves", words, above(difference), finding, numbers)
 
 
 def lower_variance(name: str, words: str, first: Series, second: Series, grid: Frames, *, ours: bool = False) -> Claim:
-    """That the runs of the first differ less: in their areas, and where they end."""
-    ends = [ending(own, grid) for own in (first, second)]
+    """The claim that the runs of the first differ less, in their areas and in where they end."""
+    ends = [ending(series, grid) for series in (first, second)]
     of_area = difference_interval(second.auc, first.auc, "std", seed=SEED)
     of_end = difference_interval(ends[1], ends[0], "std", seed=SEED)
     finding = (
-        f"standard deviation between runs of the area {np.std(first.auc, ddof=1):.3g} ({_ours(first)}) against "
-        f"{np.std(second.auc, ddof=1):.3g} ({_ours(second)}), difference {_words(of_area)}; of the end "
+        f"standard deviation between runs of the area {np.std(first.auc, ddof=1):.3g} ({_name(first)}) against "
+        f"{np.std(second.auc, ddof=1):.3g} ({_name(second)}), difference {_words(of_area)}; of the end "
         f"{np.std(ends[0], ddof=1):.3g} against {np.std(ends[1], ddof=1):.3g}, difference {_words(of_end)}; "
         f"worst run's area {first.auc.min():.4g} against {second.auc.min():.4g}"
     )
@@ -115,47 +116,47 @@ def lower_variance(name: str, words: str, first: Series, second: Series, grid: F
 
 
 def more_monotone(words: str, first: Series, second: Series) -> Claim:
-    r"""That the first improves "relatively monotonically": its mean curve falls by less than a tenth of its rise, and
-    by less than the second's."""
-    falls = [mean_curve_interval(own.curves, relative_fall, seed=SEED) for own in (first, second)]
-    own = opposite(above(falls[0], 0.1))
+    """The claim that the first improves "relatively monotonically": its mean curve falls by less than a tenth of its
+    rise, and by less than the second's."""
+    falls = [mean_curve_interval(series.curves, relative_fall, seed=SEED) for series in (first, second)]
+    monotone = opposite(above(falls[0], 0.1))
     apart = above(Interval(0.0, falls[1].low - falls[0].high, falls[1].high - falls[0].low, 0.95))
     finding = (
-        f"the mean curve's largest fall, as a share of its rise, is {_words(falls[0])} for {_ours(first)}, "
-        f"{_words(falls[1])} for {_ours(second)}"
+        f"the mean curve's largest fall, as a share of its rise, is {_words(falls[0])} for {_name(first)}, "
+        f"{_words(falls[1])} for {_name(second)}"
     )
     numbers = {**_ends("first", falls[0]), **_ends("second", falls[1])}
-    return Claim("monotone", "learning curves", words, both(own, apart), finding, numbers)
+    return Claim("monotone", "learning curves", words, both(monotone, apart), finding, numbers)
 
 
 def dip(words: str, dips: Series, other: Series, grid: Frames, frame: int) -> Claim:
-    """That one mean curve dips where its epsilon stops falling, and the other does not.
+    """The claim that one mean curve dips where its epsilon stops falling, and the other does not.
 
     A dip is a fall between half that frame and four times it: curves of 20 episodes lag behind.
     """
     window = (grid >= frame / 2) & (grid <= 4 * frame)
-    falls = {own.name: _fall(own, window) for own in (dips, other)}
+    falls = {series.name: _fall(series, window) for series in (dips, other)}
     first, second = falls[dips.name], falls[other.name]
-    bar = {own.name: _SMALL_FALL * float(rise(_mean(own.curves))) for own in (dips, other)}
+    bar = {series.name: _SMALL_FALL * float(rise(_mean(series.curves))) for series in (dips, other)}
     seen, none = above(first, bar[dips.name]), opposite(above(second, bar[other.name]))
     finding = (
-        f"between {frame / 2:,.0f} and {4 * frame:,} frames the mean curve of {_ours(dips)} falls by {_words(first)}, "
-        f"that of {_ours(other)} by {_words(second)}; less than {_SMALL_FALL:.0%} of the curve's rise "
+        f"between {frame / 2:,.0f} and {4 * frame:,} frames the mean curve of {_name(dips)} falls by {_words(first)}, "
+        f"that of {_name(other)} by {_words(second)}; less than {_SMALL_FALL:.0%} of the curve's rise "
         f"({bar[dips.name]:.3g} and {bar[other.name]:.3g}) is not called a dip"
     )
     numbers = {**_ends("first", first), **_ends("second", second), "frame": float(frame)}
     return Claim("dip", "learning curves", words, both(seen, none), finding, numbers)
 
 
-def ending(own: Series, grid: Frames) -> Array:
-    """The mean of each run's curve over the last tenth of the frames; the worst, where a run has none."""
-    last = own.curves[:, grid > (1.0 - LAST_SHARE) * grid[-1]]
+def ending(series: Series, grid: Frames) -> Array:
+    """The mean of each run's curve over the last tenth of the frames; its final score where the curve has no value."""
+    last = series.curves[:, grid > (1.0 - LAST_SHARE) * grid[-1]]
     values = np.array([np.nanmean(row) if np.isfinite(row).any() else np.nan for row in last])
-    return np.where(np.isnan(values), own.final, values)
+    return np.where(np.isnan(values), series.final, values)
 
 
-def _fall(own: Series, window: NDArray[np.bool_]) -> Interval:
-    return mean_curve_interval(own.curves[:, window], largest_fall, seed=SEED)
+def _fall(series: Series, window: NDArray[np.bool_]) -> Interval:
+    return mean_curve_interval(series.curves[:, window], largest_fall, seed=SEED)
 
 
 def _mean(curves: Array) -> Array:
@@ -163,12 +164,12 @@ def _mean(curves: Array) -> Array:
     return np.asarray(np.nanmean(curves[:, defined], axis=0))
 
 
-def _ours(own: Series) -> str:
-    return own.setting.case or own.name
+def _name(series: Series) -> str:
+    return series.setting.case or series.name
 
 
-def _error(values: Array) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(values.size))
+def _mean_error(series: Series, scores: Array) -> str:
+    return f"{_name(series)} {scores.mean():.4g} ± {standard_error(scores):.2g}"
 
 
 def _words(interval: Interval) -> str:

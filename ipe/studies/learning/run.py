@@ -8,7 +8,7 @@
     OUT/report/sensitivity/
     OUT/claims.json
 
-The same call goes on where it was stopped; reports are written anew from what is there.
+A call on the same folder continues a study that was stopped; reports are written anew from the runs that are there.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from ipe.experiments.results import load_results
 from ipe.figures.report import run_versions, write_report
 from ipe.studies.learning.confirming import confirming_sweep
 from ipe.studies.learning.study import CURVES, GRID, LearningStudy, Parts, joined
+from ipe.studies.parts import check_only
 
 CONFIRM = "confirm"
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What a study has come to.
+    """The outcome of a study.
 
     Attributes:
-        folder: where it is.
-        status: done; stopped, and the same call goes on; or failed: some jobs could not be done.
-        claims: with their verdicts, on the runs that there are.
-        reports: the pages.
-        notes: what went wrong on the way, in sentences.
+        folder: the study's folder.
+        status: "done"; "stopped", and the same call continues it; or "failed", if some jobs could not be done.
+        claims: the claims with their verdicts, on the runs that are there.
+        reports: the pages that were written.
+        notes: what went wrong, in sentences.
     """
 
     folder: Path
@@ -65,12 +66,7 @@ def chosen_parts(
         if number is not None and number < 1:
             raise InputError(f"{field} must be 1 or more, found {number}")
     parts = study.sweeps(runs, frames, full_grid)
-    if only is not None and not only:
-        raise InputError(f"only: it names no part; the parts are {', '.join(parts)}")
-    for name in only or ():
-        if name not in parts:
-            raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(parts)}")
-    return {name: sweep for name, sweep in parts.items() if not only or name in only}
+    return {name: parts[name] for name in check_only(parts, only)}
 
 
 def run_learning_study(
@@ -85,21 +81,22 @@ def run_learning_study(
     workers: int | None = None,
     callback: Callable[[str, SweepProgress], bool | None] | None = None,
 ) -> StudyResult:
-    """Run a study's sweeps, or go on with them, then judge and report.
+    """Run a study's sweeps, or continue them, then judge the claims and write the report.
 
     Args:
-        study: which.
-        out: its folder. Results of other numbers of frames are refused; more runs extend what is there.
-        runs: per setting. Default: the paper's.
-        frames: per run. Default: the paper's.
-        full_grid: every setting of the appendix, not only the bold ones.
-        only: some of the parts.
+        study: the study.
+        out: the study's folder. Results with another number of frames are refused; more runs extend those there.
+        runs: the number of runs per setting. Default: the paper's.
+        frames: the number of frames per run. Default: the paper's.
+        full_grid: whether every setting of the appendix is run, not only the bold ones.
+        only: the names of the parts to run. Default: all.
         confirm_seeds: how many fresh runs of each chosen setting to report on.
-        workers: processes. Default: one per core.
-        callback: called with the part and its progress about once a second; True stops, with checkpoints.
+        workers: the number of processes. Default: one per core.
+        callback: a function that is called with the part and its progress about once a second; if it returns True, the
+            study stops with checkpoints.
 
     Returns:
-        What came out.
+        The outcome of the study.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C, when the checkpoints are written.
@@ -126,16 +123,16 @@ def run_learning_study(
 
 
 def report_study(study: LearningStudy, folder: str | os.PathLike[str]) -> tuple[list[Claim], list[Path]]:
-    """Judge a study's claims by the results that are in its folder, and write its reports.
+    """Judge a study's claims by the results in its folder, and write its reports.
 
     Returns:
-        The claims, and the pages written.
+        The claims, and the pages that were written.
     """
     place = Path(folder)
     have = {path.name: load_results(path) for path in sorted(place.iterdir()) if (path / "sweep.json").is_file()}
     have = {name: results for name, results in have.items() if results.outcomes}
     main = [have[name] for name in (GRID, CURVES) if name in have][:1]
-    singles = [own for name, own in have.items() if name not in (GRID, CURVES, CONFIRM, "sensitivity")]
+    singles = [results for name, results in have.items() if name not in (GRID, CURVES, CONFIRM, "sensitivity")]
     claims: list[Claim] = []
     pages: list[Path] = []
     if main or singles:

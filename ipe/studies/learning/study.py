@@ -25,16 +25,17 @@ Parts: TypeAlias = Mapping[str, Sweep]
 
 @dataclass(frozen=True)
 class LearningStudy:
-    """One environment of the paper.
+    """The study of one environment of the paper.
 
     Attributes:
-        name: as on the command line.
-        title: of its report.
-        runs: how many the paper has.
-        frames: how many a run has.
-        parts: from runs and frames to the sweeps by the names of their folders, `curves` first.
+        name: the study's name on the command line.
+        title: the title of the study's report.
+        runs: the paper's number of runs per setting.
+        frames: the paper's number of frames per run.
+        parts: a function from runs and frames to the sweeps, by the names of their folders, `curves` first.
         grids: the shipped sweeps that make up the appendix's grid, by case.
-        judge: from the chosen setting of each case, the frames of the curves, to claims. Cases may be missing.
+        judge: a function from the chosen setting of each case and the group of all runs to claims. Cases may be
+            missing.
     """
 
     name: str
@@ -46,7 +47,7 @@ class LearningStudy:
     judge: Callable[[Mapping[str, Series], Group], Sequence[Claim]]
 
     def sweeps(self, runs: int | None = None, frames: int | None = None, full_grid: bool = False) -> Parts:
-        """What is run: the paper's numbers of runs and frames, or others; instead of the bold settings, all."""
+        """The sweeps, with the paper's or other numbers of runs and frames; the whole grid or its bold settings."""
         count = self.runs if runs is None else runs
         length = self.frames if frames is None else frames
         parts = dict(self.parts(count, length))
@@ -56,24 +57,23 @@ class LearningStudy:
         return parts
 
     def claims(self, results: Results) -> list[Claim]:
-        """The verdicts on the runs of `curves` or `grid`, with those of single cases (`joined`).
+        """The verdicts on the runs of `curves` or `grid`, joined with those of single cases (`joined`).
 
-        Of a case with a single run nothing can be said.
+        A case with a single run is left out: one run says nothing about the others.
         """
         (group, *_) = read_groups(results, grid_points=500)
         chosen = {row.series.setting.case: row.series for row in findings_of(group, seed=SEED).chosen}
-        return list(self.judge({case: own for case, own in chosen.items() if own.n > 1}, group))
+        return list(self.judge({case: series for case, series in chosen.items() if series.n > 1}, group))
 
 
 def whole_grid(name: str, grids: Mapping[str, str], runs: int, frames: int) -> Sweep:
     """The appendix's grids of a study as one sweep of several cases."""
     settings = []
     for case, shipped in grids.items():
-        for own in read_sweep(shipped).settings:
-            changed = own.settings.model_copy(update={"frames": frames})
-            settings.append(
-                replace(own, name=f"{case} {own.name.removeprefix(case)}".rstrip(), case=case, settings=changed)
-            )
+        for setting in read_sweep(shipped).settings:
+            changed = setting.settings.model_copy(update={"frames": frames})
+            name = f"{case} {setting.name.removeprefix(case)}".rstrip()
+            settings.append(replace(setting, name=name, case=case, settings=changed))
     return Sweep(f"{name}: the appendix's grid", list(range(runs)), settings, one_at_a_time=False)
 
 
@@ -92,27 +92,24 @@ def one_at_a_time(name: str, environment: str, grids: Mapping[str, Mapping[str, 
 
 
 def joined(parts: Sequence[Results]) -> Results:
-    """Several sweeps' results as those of one, setting after setting; the seeds are all of theirs."""
+    """The results of several sweeps as those of one: their settings one after the other, and the seeds of all."""
     first = parts[0]
     if len(parts) == 1:
         return first
-    starts = [sum(len(own.sweep.settings) for own in parts[:i]) for i in range(len(parts))]
+    starts = [sum(len(part.sweep.settings) for part in parts[:i]) for i in range(len(parts))]
+    moved = list(zip(parts, starts, strict=True))
     sweep = replace(
         first.sweep,
-        seeds=sorted({seed for own in parts for seed in own.sweep.seeds}),
-        settings=[setting for own in parts for setting in own.sweep.settings],
+        seeds=sorted({seed for part in parts for seed in part.sweep.seeds}),
+        settings=[setting for part in parts for setting in part.sweep.settings],
     )
     return Results(
         sweep=sweep,
-        episodes=pa.concat_tables(_moved(own.episodes, by) for own, by in zip(parts, starts, strict=True)),
-        progress=pa.concat_tables(_moved(own.progress, by) for own, by in zip(parts, starts, strict=True)),
-        outcomes=[
-            {**outcome, "setting": outcome["setting"] + by}
-            for own, by in zip(parts, starts, strict=True)
-            for outcome in own.outcomes
-        ],
-        problems=[problem for own in parts for problem in own.problems],
-        missing=[(i + by, seed) for own, by in zip(parts, starts, strict=True) for i, seed in own.missing],
+        episodes=pa.concat_tables(_moved(part.episodes, by) for part, by in moved),
+        progress=pa.concat_tables(_moved(part.progress, by) for part, by in moved),
+        outcomes=[{**outcome, "setting": outcome["setting"] + by} for part, by in moved for outcome in part.outcomes],
+        problems=[problem for part in parts for problem in part.problems],
+        missing=[(i + by, seed) for part, by in moved for i, seed in part.missing],
     )
 
 

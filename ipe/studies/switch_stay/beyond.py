@@ -11,8 +11,8 @@ from ipe.analysis import Claim, verdict
 from ipe.entropy import entropy
 from ipe.inverse import evaluation_policy
 from ipe.mdp import FiniteMDP
-from ipe.studies.parts import Progress, Table, Tables
-from ipe.studies.switch_stay.sensitivity import means, run_sweeps
+from ipe.studies.parts import Progress, Table, Tables, labelled, prefixed, rows_with, stacked
+from ipe.studies.switch_stay.sensitivity import grid_and_runs, means, run_sweeps
 from ipe.studies.switch_stay.settings import SwitchStaySettings
 from ipe.tabular import simulate
 from ipe.zoo import garnet, river_swim, switch_stay
@@ -26,10 +26,6 @@ OURS = ("ipe", "epsilon-ipe")
 CHECKPOINTS = 50
 
 
-def _stack(rows: Sequence[dict[str, Any]]) -> Table:
-    return {name: np.concatenate([np.atleast_1d(row[name]) for row in rows]) for name in rows[0]}
-
-
 def compute_updates(settings: SwitchStaySettings, progress: Progress) -> Tables:
     """Every variant of the policy update over six orders of magnitude of its step size."""
     mdp, rows = switch_stay(settings.gamma), []
@@ -41,18 +37,15 @@ def compute_updates(settings: SwitchStaySettings, progress: Progress) -> Tables:
             mdp, behaviour, sweep={"alpha_pi": grid}, steps=settings.steps, runs=settings.extra_runs,
             seed=settings.seed, alpha_q=settings.alpha_q, **UPDATES[update],
         )  # fmt: skip
-        count = settings.extra_runs
         rows.append(
             {
-                "behaviour": np.full(len(grid) * count, behaviour),
-                "update": np.full(len(grid) * count, update),
-                "alpha_pi": np.repeat(np.array(grid), count),
-                "run": np.tile(np.arange(count), len(grid)),
+                **labelled(result.reward.size, behaviour=behaviour, update=update),
+                **grid_and_runs("alpha_pi", grid, settings.extra_runs),
                 "reward": result.reward.ravel(),
                 "rmse": result.rmse.ravel(),
             }
         )
-    return {"updates": _stack(rows)}
+    return {"updates": stacked(rows)}
 
 
 def judge_updates(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]:
@@ -62,8 +55,8 @@ def judge_updates(settings: SwitchStaySettings, tables: Tables) -> Sequence[Clai
     wide = (grid >= 0.01 * (1 - 1e-9)) & (grid <= 1000 * (1 + 1e-9))
     spread = {}
     for update in UPDATES:
-        own = (table["behaviour"] == "epsilon-ipe") & (table["update"] == update)
-        mean = np.array([table["reward"][own & (table["alpha_pi"] == a)].mean() for a in grid])
+        rows = [rows_with(table, behaviour="epsilon-ipe", update=update, alpha_pi=a) for a in grid]
+        mean = np.array([table["reward"][at].mean() for at in rows])
         spread[update] = float(np.ptp(mean[wide]))
     return [
         Claim(
@@ -72,7 +65,7 @@ def judge_updates(settings: SwitchStaySettings, tables: Tables) -> Sequence[Clai
             verdict(spread["kl-proximal"] == min(spread.values())),
             "Spread of mean reward of ε-IPE over those step sizes: "
             + ", ".join(f"{update} {value:.2f}" for update, value in spread.items()) + ".",
-            {f"spread/{k}": v for k, v in spread.items()},
+            prefixed(spread=spread),
             addition=True,
         )
     ]  # fmt: skip
@@ -88,24 +81,22 @@ def compute_slip(settings: SwitchStaySettings, progress: Progress) -> Tables:
             mdp, behaviour, update=update, steps=settings.slip_steps, runs=settings.extra_runs, seed=settings.seed,
             alpha_q=settings.alpha_q, alpha_pi=0.05,
         )  # fmt: skip
-        count = settings.extra_runs
         rows.append(
             {
-                "behaviour": np.full(count, behaviour),
-                "update": np.full(count, update),
-                "run": np.arange(count),
+                **labelled(settings.extra_runs, behaviour=behaviour, update=update),
+                "run": np.arange(settings.extra_runs),
                 "reward": result.reward[0],
                 "rmse": result.rmse[0],
             }
         )
-    return {"slip": _stack(rows)}
+    return {"slip": stacked(rows)}
 
 
 def judge_slip(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]:
     """Whether removing the bias pays."""
     table = tables["slip"]
     mean = {
-        (b, u): float(table["reward"][(table["behaviour"] == b) & (table["update"] == u)].mean())
+        (b, u): float(table["reward"][rows_with(table, behaviour=b, update=u)].mean())
         for b in OURS
         for u in ("paper", "fenchel")
     }
@@ -149,7 +140,7 @@ def compute_exact(settings: SwitchStaySettings, progress: Progress) -> Tables:
                         "entropy_exact": float(exact.entropy.mean()),
                     }
                 )
-    return {"exact": _stack(rows)}
+    return {"exact": stacked(rows)}
 
 
 def _bellman_error(mdp: FiniteMDP, pi: Any, q: Any) -> float:
@@ -204,7 +195,7 @@ def judge_other(name: str) -> Any:
                 f"On {name} too, ε-IPE at its best step size earns at least what ε-greedy at its best schedule does.",
                 verdict(best["epsilon-ipe"] >= rival),
                 "Best mean reward: " + ", ".join(f"{k} {v:.4g}" for k, v in best.items()) + ".",
-                {f"best/{k}": v for k, v in best.items()},
+                prefixed(best=best),
                 addition=True,
             )
         ]  # fmt: skip

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ipe.base.arrays import Array, Mask
 from ipe.base.looks import look_of
 from ipe.figures.polytope import draw_value_map
 from ipe.figures.sensitivity import Curve, Panel, draw_sensitivity
 from ipe.figures.style import CYCLE, new_figure, style
 from ipe.figures.trajectories import draw_epsilon, draw_paths
-from ipe.studies.parts import Tables
+from ipe.studies.parts import Table, Tables, rows_with
 from ipe.studies.switch_stay.beyond import OURS, UPDATES
 from ipe.studies.switch_stay.sensitivity import means, standard_errors
 from ipe.studies.switch_stay.settings import SwitchStaySettings
@@ -27,9 +28,8 @@ def figure_2a(settings: SwitchStaySettings, tables: Tables) -> Figure:
     table = tables["figure-2a"]
     paths = {}
     for behaviour in settings.trajectories:
-        own = table["behaviour"] == behaviour.name
-        estimates, values = (np.stack([table[f"{x}{s}"][own] for s in (0, 1)], axis=1) for x in ("estimate", "value"))
-        paths[behaviour.label] = (estimates, values)
+        rows = rows_with(table, behaviour=behaviour.name)
+        paths[behaviour.label] = (_pair(table, "estimate", rows), _pair(table, "value", rows))
     return draw_paths(switch_stay(settings.gamma), paths)
 
 
@@ -43,10 +43,14 @@ def figure_3(settings: SwitchStaySettings, tables: Tables) -> Figure:
     table = tables["figure-3"]
     images, points = {}, np.empty((0, 2))
     for policy, title in (("ipe", "Evaluation policy"), ("greedy", "Greedy policy")):
-        own = table["policy"] == policy
-        points = np.stack([table["v0"][own], table["v1"][own]], axis=1)
-        images[title] = np.stack([table["image0"][own], table["image1"][own]], axis=1)
+        rows = rows_with(table, policy=policy)
+        points, images[title] = _pair(table, "v", rows), _pair(table, "image", rows)
     return draw_value_map(switch_stay(settings.gamma), points, images)
+
+
+def _pair(table: Table, name: str, rows: Mask) -> Array:
+    """The columns of the two states, name0 and name1, side by side."""
+    return np.stack([table[f"{name}{state}"][rows] for state in (0, 1)], axis=1)
 
 
 def sensitivity(name: str) -> Any:
@@ -74,9 +78,9 @@ def updates(settings: SwitchStaySettings, tables: Tables) -> Figure:
     for behaviour, title in zip(OURS, ("IPE", "ε-IPE"), strict=True):
         quantities: list[list[Curve]] = [[], []]
         for update in UPDATES:
-            own = (table["behaviour"] == behaviour) & (table["update"] == update)
+            rows = [rows_with(table, behaviour=behaviour, update=update, alpha_pi=a) for a in grid]
             for curves, column in zip(quantities, ("reward", "rmse"), strict=True):
-                x = [table[column][own & (table["alpha_pi"] == a)] for a in grid]
+                x = [table[column][at] for at in rows]
                 mean = np.array([part.mean() for part in x])
                 error = np.array([part.std(ddof=1) / np.sqrt(part.size) if part.size > 1 else 0.0 for part in x])
                 curves.append(Curve(update, grid, mean, error))
@@ -94,8 +98,7 @@ def slip(settings: SwitchStaySettings, tables: Tables) -> Figure:
         ax = figure.subplots()
         for behaviour in OURS:
             for j, update in enumerate(("paper", "fenchel")):
-                own = (table["behaviour"] == behaviour) & (table["update"] == update)
-                x = np.sort(table["reward"][own])
+                x = np.sort(table["reward"][rows_with(table, behaviour=behaviour, update=update)])
                 name = {"ipe": "IPE", "epsilon-ipe": "ε-IPE"}[behaviour]
                 label = f"{name}, " + ("the paper's update" if update == "paper" else "with Fenchel's estimate")
                 share = np.arange(1, x.size + 1) / x.size
@@ -115,10 +118,10 @@ def exact(settings: SwitchStaySettings, tables: Tables) -> Figure:
         figure = new_figure(7.2, 4.8)
         axes = figure.subplots(2, 2, sharex=True, sharey="row")
         for j, (behaviour, title) in enumerate(zip(OURS, ("IPE", "ε-IPE"), strict=True)):
-            own = table["behaviour"] == behaviour
+            rows = [rows_with(table, behaviour=behaviour, step=step) for step in steps]
             for i, (prefix, label) in enumerate((("", "Bellman error (l2)"), ("entropy_", "entropy (nats)"))):
                 for k, kind in enumerate(("learned", "exact")):
-                    values = [table[prefix + kind][own & (table["step"] == t)] for t in steps]
+                    values = [table[prefix + kind][at] for at in rows]
                     quartiles = np.array([np.quantile(v, [0.25, 0.5, 0.75]) for v in values]).T
                     axes[i, j].plot(
                         steps, quartiles[1], color=CYCLE[k], label=f"{kind} policy", linestyle="-" if k else "--"

@@ -10,41 +10,40 @@ import numpy as np
 from ipe.analysis import Claim, verdict
 from ipe.base.arrays import Array
 from ipe.mdp import FiniteMDP
-from ipe.studies.parts import Progress, Table, Tables
+from ipe.studies.parts import Progress, Table, Tables, labelled, prefixed, rows_with, stacked
 from ipe.studies.switch_stay.reference import judge_reference
-from ipe.studies.switch_stay.settings import Sweep, SwitchStaySettings
+from ipe.studies.switch_stay.settings import GridCase, SwitchStaySettings
 from ipe.tabular import simulate
 from ipe.zoo import switch_stay
 
 LATE = 100
-"""The last so many steps, in which a behaviour that has settled no longer changes its greedy actions."""
+"""The number of last steps, in which a behaviour that has settled no longer changes its greedy actions."""
 
 
-def run_sweeps(mdp: FiniteMDP, sweeps: Sequence[Sweep], progress: Progress, *, alpha_q: float, **options: Any) -> Table:
+def run_sweeps(
+    mdp: FiniteMDP, sweeps: Sequence[GridCase], progress: Progress, *, alpha_q: float, **options: Any
+) -> Table:
     """One row per behaviour, value of its hyperparameter and run: average reward and final RMSE."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for k, sweep in enumerate(sweeps):
         progress(sweep.label, k, len(sweeps))
         result = simulate(
-            mdp,
-            sweep.name,
-            sweep={sweep.parameter: sweep.grid},
-            alpha_q=alpha_q,
-            **options,
-            **sweep.arguments,
+            mdp, sweep.name, sweep={sweep.parameter: sweep.grid}, alpha_q=alpha_q, **options, **sweep.arguments
         )
-        settings, runs = result.reward.shape
         rows.append(
             {
-                "behaviour": np.full(settings * runs, sweep.name),
-                "parameter": np.full(settings * runs, sweep.parameter),
-                "value": np.repeat(np.array(sweep.grid), runs),
-                "run": np.tile(np.arange(runs), settings),
+                **labelled(result.reward.size, behaviour=sweep.name, parameter=sweep.parameter),
+                **grid_and_runs("value", sweep.grid, result.reward.shape[1]),
                 "reward": result.reward.ravel(),
                 "rmse": result.rmse.ravel(),
             }
         )
-    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    return stacked(rows)
+
+
+def grid_and_runs(name: str, grid: Sequence[float], runs: int) -> Table:
+    """The columns that say which value of the grid, and which run, a row is about: run after run of each value."""
+    return {name: np.repeat(np.array(grid), runs), "run": np.tile(np.arange(runs), len(grid))}
 
 
 def compute(settings: SwitchStaySettings, progress: Progress) -> Tables:
@@ -55,13 +54,10 @@ def compute(settings: SwitchStaySettings, progress: Progress) -> Tables:
         alpha_q=settings.alpha_q, steps=settings.steps, runs=settings.runs, seed=settings.seed,
     )  # fmt: skip
     chatter = [_late_switches(settings, sweep) for sweep in settings.sweeps if sweep.name in ("boltzmann", "ipe")]
-    return {
-        "figure-4": table,
-        "figure-4-late-switches": {k: np.concatenate([part[k] for part in chatter]) for k in chatter[0]},
-    }
+    return {"figure-4": table, "figure-4-late-switches": stacked(chatter)}
 
 
-def _late_switches(settings: SwitchStaySettings, sweep: Sweep) -> Table:
+def _late_switches(settings: SwitchStaySettings, sweep: GridCase) -> Table:
     """How often a greedy action of some state changes in the last steps, per setting and run."""
     runs = min(100, settings.trajectory_runs)
     result = simulate(
@@ -71,27 +67,26 @@ def _late_switches(settings: SwitchStaySettings, sweep: Sweep) -> Table:
     late = result.q[:, :, -min(LATE, settings.steps) :].argmax(axis=-1)
     switches = (np.diff(late, axis=2) != 0).any(axis=-1).sum(axis=-1)
     return {
-        "behaviour": np.full(switches.size, sweep.name),
-        "value": np.repeat(np.array(sweep.grid), runs),
-        "run": np.tile(np.arange(runs), len(sweep.grid)),
+        **labelled(switches.size, behaviour=sweep.name),
+        **grid_and_runs("value", sweep.grid, runs),
         "switches": switches.ravel(),
     }
 
 
 def means(table: Table, name: str) -> tuple[Array, Array, Array]:
     """The grid of a behaviour, and mean reward and mean RMSE at each of its values."""
-    own = table["behaviour"] == name
-    grid, place = np.unique(table["value"][own], return_inverse=True)
+    rows = rows_with(table, behaviour=name)
+    grid, place = np.unique(table["value"][rows], return_inverse=True)
     count = np.bincount(place)
-    return grid, np.bincount(place, table["reward"][own]) / count, np.bincount(place, table["rmse"][own]) / count
+    return grid, np.bincount(place, table["reward"][rows]) / count, np.bincount(place, table["rmse"][rows]) / count
 
 
 def standard_errors(table: Table, name: str, column: str) -> Array:
     """The standard error of a column's mean at each value of a behaviour's grid."""
-    own = table["behaviour"] == name
-    grid, place = np.unique(table["value"][own], return_inverse=True)
-    x = table[column][own]
-    return np.array([x[place == i].std(ddof=1) / np.sqrt((place == i).sum()) for i in range(len(grid))])
+    rows = rows_with(table, behaviour=name)
+    grid, place = np.unique(table["value"][rows], return_inverse=True)
+    values = table[column][rows]
+    return np.array([values[place == i].std(ddof=1) / np.sqrt((place == i).sum()) for i in range(len(grid))])
 
 
 def judge(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]:
@@ -102,10 +97,8 @@ def judge(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]:
     correlation = {n: float(np.corrcoef(reward, rmse)[0, 1]) for n, (_, reward, rmse) in grids.items()}
     grid, reward, rmse = grids["epsilon-greedy"]
     best = int(reward.argmax())
-    chatter = {
-        name: float(late["switches"][late["behaviour"] == name].mean())
-        for name in np.unique(late["behaviour"]).tolist()
-    }
+    names = np.unique(late["behaviour"]).tolist()
+    chatter = {name: float(late["switches"][rows_with(late, behaviour=name)].mean()) for name in names}
     ours = ("ipe", "epsilon-ipe")
     return [
         Claim(
@@ -167,7 +160,7 @@ def judge(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]:
             verdict(chatter["boltzmann"] > 1.0),
             f"In the last {min(LATE, settings.steps)} steps the greedy action of some state changes "
             f"{chatter['boltzmann']:.2f} times on average over temperatures and runs (IPE: {chatter['ipe']:.2f}).",
-            {f"late_switches/{k}": v for k, v in chatter.items()},
+            prefixed(late_switches=chatter),
         ),
         *judge_reference(grids, settings.runs, settings.steps),
     ]  # fmt: skip
@@ -186,7 +179,7 @@ def _wide_range(means_of: tuple[Array, Array, Array], name: str) -> Claim:
         verdict(decades["reward"] >= 1.0, decades["both"] >= 1.0),
         f"{name}: mean reward within 10% of its best over {decades['reward']:.1f} decades of step sizes, RMSE at most "
         f"1 over {decades['accurate']:.1f}, both over {decades['both']:.1f} (wide: a decade or more).",
-        {f"decades/{k}": v for k, v in decades.items()},
+        prefixed(decades=decades),
     )  # fmt: skip
 
 
@@ -203,7 +196,7 @@ def _accuracy_goes_with_reward(means_of: tuple[Array, Array, Array], name: str) 
         verdict(*(number > 0 for number in numbers.values())),
         f"{name}: correlation of mean reward with minus mean RMSE {numbers['whole']:+.2f} over the grid of step sizes; "
         f"{numbers['upper']:+.2f} without its lower third, {numbers['lower']:+.2f} without its upper third.",
-        {f"correlation/{k}": v for k, v in numbers.items()},
+        prefixed(correlation=numbers),
     )  # fmt: skip
 
 

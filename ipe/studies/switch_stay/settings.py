@@ -13,8 +13,8 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Behaviour(_Frozen):
-    """A behaviour with fixed hyperparameters, and how figures call it."""
+class Case(_Frozen):
+    """A behaviour with fixed hyperparameters, and its name in figures."""
 
     name: str
     label: str
@@ -22,26 +22,18 @@ class Behaviour(_Frozen):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Its hyperparameters and its policy update, for `simulate`."""
+        """The behaviour's hyperparameters and its policy update, for `simulate`."""
         return {"update": update_of(self.name), **self.options}
 
 
-class Sweep(_Frozen):
+class GridCase(Case):
     """A behaviour over a grid of one hyperparameter."""
 
-    name: str
-    label: str
     parameter: str
     axis: str
     grid: tuple[float, ...]
     logarithmic: bool = True
     addition: bool = False
-    options: dict[str, float] = {}
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Its hyperparameters and its policy update, for `simulate`."""
-        return {"update": update_of(self.name), **self.options}
 
 
 def update_of(behaviour: str) -> str:
@@ -70,30 +62,31 @@ class SwitchStaySettings(_Frozen):
     table_size: Count = 101
     """Entries of the lookup table for epsilon, whose steps the paper's Figure 2b shows."""
 
-    trajectories: tuple[Behaviour, ...] = (
-        Behaviour(name="epsilon-greedy", label="ε-greedy, ε = 0.1", options={"epsilon": 0.1}),
-        Behaviour(
-            name="linear", label="ε annealed over 100 steps", options={"anneal_steps": 100.0, "final_epsilon": 0.1}
-        ),
-        Behaviour(name="ipe", label="IPE", options={"alpha_pi": 0.05}),
-        Behaviour(name="epsilon-ipe", label="ε-IPE", options={"alpha_pi": 0.05}),
+    trajectories: tuple[Case, ...] = (
+        Case(name="epsilon-greedy", label="ε-greedy, ε = 0.1", options={"epsilon": 0.1}),
+        Case(name="linear", label="ε annealed over 100 steps", options={"anneal_steps": 100.0, "final_epsilon": 0.1}),
+        Case(name="ipe", label="IPE", options={"alpha_pi": 0.05}),
+        Case(name="epsilon-ipe", label="ε-IPE", options={"alpha_pi": 0.05}),
     )
-    sweeps: tuple[Sweep, ...] = (
-        Sweep(
+    sweeps: tuple[GridCase, ...] = (
+        GridCase(
             name="epsilon-greedy", label="ε-greedy", parameter="epsilon", axis="ε", logarithmic=False,
             grid=(0.01, 0.05, *(k / 10 for k in range(1, 11))),
         ),
-        Sweep(
+        GridCase(
             name="linear", label="annealed ε-greedy", parameter="anneal_steps", axis="annealing steps",
             logarithmic=False, grid=(1.0, 25.0, *(50.0 * k for k in range(1, 11))), options={"final_epsilon": 0.1},
         ),
-        Sweep(name="ipe", label="IPE", parameter="alpha_pi", axis="policy step size", grid=_decades(-3, 0)),
-        Sweep(name="epsilon-ipe", label="ε-IPE", parameter="alpha_pi", axis="policy step size", grid=_decades(-3, 0)),
-        Sweep(
+        GridCase(name="ipe", label="IPE", parameter="alpha_pi", axis="policy step size", grid=_decades(-3, 0)),
+        GridCase(
+            name="epsilon-ipe", label="ε-IPE", parameter="alpha_pi", axis="policy step size",
+            grid=_decades(-3, 0),
+        ),
+        GridCase(
             name="boltzmann", label="Boltzmann", parameter="temperature", axis="temperature",
             grid=_decades(-2, 2), addition=True,
         ),
-        Sweep(
+        GridCase(
             name="conservative", label="conservative (CPI)", parameter="rate", axis="mixture rate",
             grid=_decades(-3, 0), addition=True,
         ),

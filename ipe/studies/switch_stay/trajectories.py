@@ -14,8 +14,8 @@ from ipe.entropy import epsilon_greedy_entropy, epsilon_table
 from ipe.mdp import FiniteMDP
 from ipe.planning.batch import many_policy_values
 from ipe.polytope import value_polytope
-from ipe.studies.parts import Progress, Table, Tables
-from ipe.studies.switch_stay.settings import Behaviour, SwitchStaySettings
+from ipe.studies.parts import Progress, Table, Tables, labelled, prefixed, rows_with, stacked
+from ipe.studies.switch_stay.settings import Case, SwitchStaySettings
 from ipe.tabular import TabularRuns, simulate
 from ipe.zoo import switch_stay
 
@@ -27,7 +27,7 @@ BENT = 0.02
 """The sagitta from which the eye sees an arc."""
 
 
-def run_behaviour(settings: SwitchStaySettings, behaviour: Behaviour) -> TabularRuns:
+def run_behaviour(settings: SwitchStaySettings, behaviour: Case) -> TabularRuns:
     """All trajectories of one behaviour."""
     return simulate(
         switch_stay(settings.gamma), behaviour.name, steps=settings.steps, runs=settings.trajectory_runs,
@@ -52,21 +52,19 @@ def compute_paths(settings: SwitchStaySettings, progress: Progress) -> Tables:
         estimates = runs.q[0, :, :-1].max(axis=-1)
         values = many_policy_values(mdp, runs.probabilities[0])
         chosen = representative(runs)
-        steps = np.arange(settings.steps)
-        names = np.full(settings.steps, behaviour.name)
         path.append(
             {
-                "behaviour": names,
-                "step": steps,
+                **labelled(settings.steps, behaviour=behaviour.name),
+                "step": np.arange(settings.steps),
                 **{f"estimate{s}": estimates[chosen, :, s] for s in (0, 1)},
                 **{f"value{s}": values[chosen, :, s] for s in (0, 1)},
             }
         )
         measures.append(_measures(mdp, behaviour, runs, estimates, values))
-    return {"figure-2a": _stack(path), "figure-2a-runs": _stack(measures)}
+    return {"figure-2a": stacked(path), "figure-2a-runs": stacked(measures)}
 
 
-def _measures(mdp: FiniteMDP, behaviour: Behaviour, runs: TabularRuns, estimates: Array, values: Array) -> Table:
+def _measures(mdp: FiniteMDP, behaviour: Case, runs: TabularRuns, estimates: Array, values: Array) -> Table:
     residual = value_polytope(mdp).residual(estimates)
     jumps = np.linalg.norm(np.diff(values, axis=1), axis=-1)
     q = runs.q[0, :, :-1]
@@ -76,7 +74,7 @@ def _measures(mdp: FiniteMDP, behaviour: Behaviour, runs: TabularRuns, estimates
     count = np.arange(len(jumps))
     annealed = int(behaviour.options.get("anneal_steps", 0))
     return {
-        "behaviour": np.full(len(jumps), behaviour.name),
+        **labelled(len(jumps), behaviour=behaviour.name),
         "run": count,
         "reward": runs.reward[0],
         **{name: (residual > tolerance).mean(axis=1) for name, tolerance in OUTSIDE.items()},
@@ -146,10 +144,10 @@ def judge_paths(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]
     runs = tables["figure-2a-runs"]
 
     def mean(column: str, name: str) -> float:
-        return float(np.nanmean(runs[column][runs["behaviour"] == name].astype(float)))
+        return float(np.nanmean(runs[column][rows_with(runs, behaviour=name)].astype(float)))
 
     def median(column: str, name: str) -> float:
-        return float(np.nanmedian(runs[column][runs["behaviour"] == name].astype(float)))
+        return float(np.nanmedian(runs[column][rows_with(runs, behaviour=name)].astype(float)))
 
     names = [b.name for b in settings.trajectories]
     others = [name for name in names if name != "epsilon-greedy"]
@@ -168,7 +166,7 @@ def judge_paths(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]
             "Q-learning's value estimates can leave the polytope: i.e., the values don't correspond to any policy.",
             verdict(min(outside.values()) > 0),
             "Share of steps outside, " + _each(outside, "{:.0%}") + ".",
-            {f"outside/{k}": v for k, v in outside.items()},
+            prefixed(outside=outside),
         ),
         Claim(
             "fixed-epsilon-leaves-most", "figure-2a",
@@ -179,7 +177,7 @@ def judge_paths(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]
             ),
             f"Outside by any amount (residual > 1e-9): {_each(outside, '{:.0%}')}; visibly (> 1e-2): "
             f"{_each(far, '{:.0%}')}. Fixed ε creeps along the boundary.",
-            {**{f"outside/{k}": v for k, v in outside.items()}, **{f"far_outside/{k}": v for k, v in far.items()}},
+            prefixed(outside=outside, far_outside=far),
         ),
         Claim(
             "annealing-draws-arcs", "figure-2a",
@@ -187,7 +185,7 @@ def judge_paths(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]
             verdict(*(bend > BENT for bend in arcs.values())),
             f"It depends on the greedy policy: a path bends away from its chord by {_each(arcs, '{:.1%}')} of the "
             f"chord's length (a line: 0, a half circle: 50%); the most bent stretch of a run, median, by {arc:.1%}.",
-            {"arc": arc, **{f"arc/{k}": v for k, v in arcs.items()}},
+            {"arc": arc, **prefixed(arc=arcs)},
         ),
         Claim(
             "jumps-are-greedy-switches", "figure-2a",
@@ -197,7 +195,7 @@ def judge_paths(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]
             f"The largest jump comes with a switch in {_each(at_switch, '{:.0%}')} of runs; it is "
             f"{_each({n: jump[n] for n in greedy_kinds}, '{:.1f}')} (median), without a switch "
             f"{_each(rest, '{:.1f}')}.",
-            {**{f"at_switch/{k}": v for k, v in at_switch.items()}, **{f"jump/{k}": jump[k] for k in greedy_kinds}},
+            prefixed(at_switch=at_switch, jump={name: jump[name] for name in greedy_kinds}),
         ),
         Claim(
             "ipe-path-is-smoother", "figure-2a",
@@ -208,11 +206,7 @@ def judge_paths(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]
             ),
             f"Largest jump, mean: {_each(typical, '{:.1f}')} (median: {_each(jump, '{:.1f}')}); total variation, "
             f"median: {_each(variation, '{:.0f}')}.",
-            {
-                **{f"mean_jump/{k}": v for k, v in typical.items()},
-                **{f"jump/{k}": v for k, v in jump.items()},
-                **{f"variation/{k}": v for k, v in variation.items()},
-            },
+            prefixed(mean_jump=typical, jump=jump, variation=variation),
         ),
         Claim(
             "epsilon-ipe-comparably-smooth", "figure-2a",
@@ -286,7 +280,3 @@ def _r2(y: Array, fitted: Array) -> float:
 
 def _each(numbers: dict[str, float], form: str) -> str:
     return ", ".join(f"{name} {form.format(value)}" for name, value in numbers.items())
-
-
-def _stack(tables: Sequence[Table]) -> Table:
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}

@@ -9,13 +9,13 @@ import numpy as np
 from ipe.analysis import Claim, verdict
 from ipe.base.arrays import Array
 from ipe.polytope import paper_grid, value_map, value_polytope
-from ipe.studies.parts import Progress, Table, Tables
+from ipe.studies.parts import Progress, Table, Tables, labelled, rows_with, stacked
 from ipe.studies.switch_stay.settings import SwitchStaySettings
 from ipe.updates import paper_update
 from ipe.zoo import switch_stay
 
 NEAR = 2.0
-"""Points of the grid within its spacing of the polytope are near, those beyond three spacings far."""
+"""Points of the grid within the grid's spacing of the polytope are near; points beyond three spacings are far."""
 FAR = 6.0
 DELTAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 CORNERS = (5.0, 10.0)
@@ -25,15 +25,12 @@ CORNER_UPDATES = 500
 def compute(settings: SwitchStaySettings, progress: Progress) -> Tables:
     """The images of the paper's 195 points, and what becomes of a nearly deterministic policy."""
     mdp, points = switch_stay(settings.gamma), paper_grid()
-    columns: dict[str, list[Array]] = {name: [] for name in ("policy", "v0", "v1", "image0", "image1")}
+    rows = []
     for policy in ("ipe", "greedy"):
         image = value_map(mdp, points, policy=policy)
-        for name, column in zip(columns, (np.full(len(points), policy), *points.T, *image.T), strict=True):
-            columns[name].append(column)
-    return {
-        "figure-3": {name: np.concatenate(parts) for name, parts in columns.items()},
-        "figure-3-corner": _corner(settings),
-    }
+        columns = dict(zip(("v0", "v1", "image0", "image1"), (*points.T, *image.T), strict=True))
+        rows.append({**labelled(len(points), policy=policy), **columns})
+    return {"figure-3": stacked(rows), "figure-3-corner": _corner(settings)}
 
 
 def _corner(settings: SwitchStaySettings) -> dict[str, Array]:
@@ -118,6 +115,6 @@ def judge(settings: SwitchStaySettings, tables: Tables) -> Sequence[Claim]:
 
 
 def _ends(corner: Table, logit: float) -> str:
-    own = corner["logit"] == logit
-    ends = ", ".join(f"{p:.3f} (δ = {d:g})" for d, p in zip(corner["delta"][own], corner["end"][own], strict=True))
-    return f"from probability {corner['start'][own][0]:.5f} to {ends}"
+    rows = rows_with(corner, logit=logit)
+    ends = ", ".join(f"{p:.3f} (δ = {d:g})" for d, p in zip(corner["delta"][rows], corner["end"][rows], strict=True))
+    return f"from probability {corner['start'][rows][0]:.5f} to {ends}"
