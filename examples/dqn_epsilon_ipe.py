@@ -36,7 +36,7 @@ import tyro
 from ipe.behaviours import epsilon_greedy, sample
 from ipe.entropy import epsilon_from_logits
 from ipe.errors import InputError
-from ipe.updates import paper_gradient
+from ipe.updates import Transition, paper_gradient
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def update(args: Args, learner: Learner, batch: Transitions) -> Learner:
     # the gradient in the logits, and JAX carries it back through the network.
     q_sa = jnp.take_along_axis(network(learner.target, batch.s), batch.a[:, None], axis=1)[:, 0]
     theta, back = jax.vjp(lambda policy: network(policy, batch.s_next), learner.policy)
-    slope, _ = paper_gradient(theta, q_next, q_sa, batch.r, args.gamma, batch.terminal)
+    slope, _ = paper_gradient(theta, Transition(q_sa, batch.r, args.gamma, batch.terminal, q_next))
     (gradient,) = back(slope / len(slope))
     policy, policy_moments = adam(learner.policy, gradient, learner.policy_moments, args.policy_step_size)
     return Learner(q, learner.target, policy, q_moments, policy_moments)

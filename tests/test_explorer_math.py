@@ -25,7 +25,7 @@ from ipe.polytope import value_map, value_polytope
 from ipe.polytope.boundary import two_states
 from ipe.tabular import TabularRuns, simulate
 from ipe.tabular.numbers import pair, streams
-from ipe.updates import paper_update
+from ipe.updates import Transition, paper_update
 from ipe.zoo import make, switch_stay
 from tests.explorer_cases import VALUE_KINDS, Case, compact, node, random_case, whole
 from tests.tiers import share, tiered
@@ -236,7 +236,7 @@ def test_paper_update_from_random_tables() -> None:
         given.append((theta, q, *rng.normal(size=2).tolist(), float(rng.random()), float(rng.random())))
     found = node([["paperUpdate", *arguments] for arguments in given])
     for (theta, q, q_sa, reward, gamma, alpha), new in zip(given, found, strict=True):
-        ours = paper_update(theta, q, q_sa, reward, gamma, False, alpha).theta
+        ours = paper_update(theta, Transition(q_sa, reward, gamma, False, q), alpha).theta
         np.testing.assert_allclose(new, ours, rtol=1e-11, atol=1e-13 * max(1.0, float(np.abs(q).max()) ** 2))
 
 

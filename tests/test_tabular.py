@@ -14,7 +14,7 @@ from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values
 from ipe.studies.switch_stay.reference import REFERENCE
-from ipe.tabular import BEHAVIOURS, PARAMETERS, TabularRuns, simulate
+from ipe.tabular import BEHAVIOURS, PARAMETERS, UPDATES, TabularRuns, simulate
 from ipe.tabular.model import looks, model_of
 from ipe.tabular.numbers import pair, streams
 from ipe.tabular.program import _compiled, lane_count
@@ -362,8 +362,8 @@ def test_an_exception_in_progress_stops_the_runs() -> None:
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("eps", {}, "behaviour must be one of greedy, epsilon-greedy, .*, epsilon-ipe; found 'eps'"),
-    ("ipe", {"update": "adam"}, "update must be one of paper, .*, none; found 'adam'"),
+    ("eps", {}, "behaviour must be one of linear, .*, epsilon-ipe, .*; found 'eps'"),
+    ("ipe", {"update": "adam"}, "update must be one of absolute, .*, paper, none; found 'adam'"),
     ("ipe", {"order": "theta-first"}, "order must be one of q-first, policy-first; found 'theta-first'"),
     ("ipe", {"record": 1}, "record must be one of summary, trajectory; found 1"),
     ("ipe", {"ties": "last"}, "ties must be one of random, first; found 'last'"),
@@ -376,7 +376,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("ipe", {"threads": 0}, "threads must be a whole number >= 1, found 0"),
     ("ipe", {"n_steps": 0}, "n_steps must be a whole number >= 1, found 0"),
     ("greedy", {"update": "none", "n_steps": 2}, "n_steps = 2 has no effect with update 'none'"),
-    ("ipe", {"alpha": 0.1}, "unknown parameter 'alpha'; there are alpha_q, .*, sigma"),
+    ("ipe", {"alpha": 0.1}, "unknown parameter 'alpha'; there are alpha_pi, .*, temperature"),
     ("ipe", {"epsilon": 0.1}, "epsilon has no effect with behaviour 'ipe' and update 'paper'"),
     ("greedy", {"update": "none", "alpha_pi": 1.0}, "alpha_pi has no effect with behaviour 'greedy' and update 'none'"),
     ("ipe", {"alpha_pi": "1"}, "alpha_pi must be a number, found '1'"),
@@ -425,10 +425,13 @@ def test_only_terminal_states() -> None:
 
 
 def test_every_parameter_is_used_by_something() -> None:
-    from ipe.tabular.parameters import COMMON, UPDATES, Parameters
+    from ipe.tabular.parameters import COMMON
 
-    used = {*COMMON, *(name for table in (BEHAVIOURS, UPDATES) for names in table.values() for name in names)}
-    assert used == set(PARAMETERS) == set(Parameters.__annotations__)
+    used = {each.name for each in COMMON}
+    used |= {name for table in (BEHAVIOURS, UPDATES) for names in table.values() for name in names}
+    assert used == set(PARAMETERS)
+    for each in PARAMETERS.values():
+        assert each.sentence.endswith("."), each.name
 
 
 @pytest.mark.parametrize("gamma", [0.9999, 0.9999999])

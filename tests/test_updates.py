@@ -31,6 +31,13 @@ def transitions(count: int, n: int, seed: int = 0) -> dict[str, Any]:
     }
 
 
+def applied(function: Callable[..., Any], *, theta: Any, y: Any = None, **others: Any) -> Any:
+    """An update, or another function of a transition, with the transition's parts among its arguments."""
+    parts = {name: others.pop(name) for name in up.Transition._fields if name in others}
+    before = (theta,) if y is None else (theta, y)
+    return function(*before, up.Transition(**parts), **others)
+
+
 def delta_of(theta: Any, one: dict[str, Any]) -> Any:
     """The TD error as the paper writes it, by another softmax."""
     return one["reward"] + one["gamma"] * jnp.sum(jax.nn.softmax(theta) * one["q_next"]) - one["q_sa"]
@@ -53,19 +60,19 @@ TAU = 0.3
 @pytest.mark.parametrize("tau", [0.0, TAU])
 def test_the_papers_update_is_gradient_descent_on_the_squared_error(tau: float) -> None:
     batch = transitions(20, 4)
-    new, delta = up.paper_update(**batch, alpha=0.1, tau=tau)
+    new, delta = applied(up.paper_update, **batch, alpha=0.1, tau=tau)
     gradient = gradients(lambda theta, one: delta_of(theta, one) ** 2 - tau * entropy_of(theta), batch)
     np.testing.assert_allclose(new, batch["theta"] - 0.1 * gradient, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(new.sum(-1), batch["theta"].sum(-1), atol=1e-12)
     expected = [float(delta_of(batch["theta"][i], {k: v[i] for k, v in batch.items()})) for i in range(20)]
     np.testing.assert_allclose(delta, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(up.td_error(**batch), delta)
+    np.testing.assert_array_equal(applied(up.td_error, **batch), delta)
 
 
 @pytest.mark.parametrize("tau", [0.0, TAU])
 def test_the_absolute_update_is_gradient_descent_on_the_absolute_error(tau: float) -> None:
     batch = transitions(20, 3)
-    new, _ = up.absolute_update(**batch, alpha=0.1, tau=tau)
+    new, _ = applied(up.absolute_update, **batch, alpha=0.1, tau=tau)
     gradient = gradients(lambda theta, one: jnp.abs(delta_of(theta, one)) - tau * entropy_of(theta), batch)
     np.testing.assert_allclose(new, batch["theta"] - 0.1 * gradient, rtol=1e-12, atol=1e-13)
 
@@ -73,7 +80,7 @@ def test_the_absolute_update_is_gradient_descent_on_the_absolute_error(tau: floa
 @pytest.mark.parametrize("tau", [0.0, TAU])
 def test_the_natural_update_is_the_gradient_times_the_inverse_fisher_matrix(tau: float) -> None:
     batch = transitions(20, 4)
-    new, _ = up.natural_update(**batch, alpha=0.1, tau=tau)
+    new, _ = applied(up.natural_update, **batch, alpha=0.1, tau=tau)
     gradient = gradients(lambda theta, one: delta_of(theta, one) ** 2 - tau * entropy_of(theta), batch)
     for i, pi in enumerate(softmax(batch["theta"])):
         fisher = np.diag(pi) - np.outer(pi, pi)
@@ -90,7 +97,7 @@ def test_the_entropy_bonus_is_the_gradient_of_the_entropy() -> None:
 def test_fenchel_steps_along_both_gradients_of_its_saddle() -> None:
     batch = transitions(20, 3)
     y = np.linspace(-2, 2, 20)
-    new, delta, y_new = up.fenchel_update(y=y, **batch, alpha=0.1, beta=0.2)
+    new, delta, y_new = applied(up.fenchel_update, y=y, **batch, alpha=0.1, beta=0.2)
     np.testing.assert_allclose(y_new, y + 0.2 * (delta - y), rtol=1e-14)
     # max over y of 2 y delta - y^2: its gradient in y is 2 (delta - y), in theta 2 y times that of delta
     gradient = gradients(lambda theta, one: 2 * one["y"] * delta_of(theta, one) - one["y"] ** 2, {**batch, "y": y_new})
@@ -108,9 +115,9 @@ def test_fenchel_removes_most_of_the_bias_of_the_sampled_bound() -> None:
 
     def step(carry: Any, s: Any) -> Any:
         paper, fenchel, y = carry
-        transition = (q_next[s], 0.9, 0.0, 0.9, False, 0.02)
-        paper = paper.at[s].set(up.paper_update(paper[s], *transition).theta)
-        theta, _, y = up.fenchel_update(fenchel[s], y, *transition, beta=0.1)
+        transition = up.Transition(0.9, 0.0, 0.9, False, q_next[s])
+        paper = paper.at[s].set(up.paper_update(paper[s], transition, 0.02).theta)
+        theta, _, y = up.fenchel_update(fenchel[s], y, transition, 0.02, beta=0.1)
         fenchel = fenchel.at[s].set(theta)
         return (paper, fenchel, y), [softmax(theta[0]) @ q_next[0] for theta in (paper, fenchel)]
 
@@ -131,7 +138,7 @@ def proximal_objective(pi: Any, one: dict[str, Any], alpha: float, tau: float) -
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
 def test_the_proximal_update_minimises_its_objective(alpha: float, tau: float) -> None:
     batch = transitions(12, 3, seed=4)
-    new, _ = up.kl_proximal_update(**batch, alpha=alpha, tau=tau)
+    new, _ = applied(up.kl_proximal_update, **batch, alpha=alpha, tau=tau)
     for i, theta in enumerate(new):
         one = {name: value[i] for name, value in batch.items()}
 
@@ -165,7 +172,7 @@ def test_the_proximal_update_holds_from_corners_and_for_huge_steps() -> None:
     batch["q_next"] = rng.permuted(batch["q_next"] * np.geomspace(0.01, 20, count)[:, None], axis=0)
     alpha = rng.permuted(np.geomspace(1e-4, 1e4, count))
     tau = np.where(rng.random(count) < 0.5, 0.0, 0.2)
-    new, delta = up.kl_proximal_update(**batch, alpha=alpha, tau=tau)
+    new, delta = applied(up.kl_proximal_update, **batch, alpha=alpha, tau=tau)
     assert np.isfinite(new).all()
     assert (new.max(-1) == 0).all()
     kappa, residual = proximal_residual(batch, new, alpha, tau)
@@ -174,7 +181,7 @@ def test_the_proximal_update_holds_from_corners_and_for_huge_steps() -> None:
     noise = 2 * alpha * spread**2 * (1 + np.abs(new).max(-1)) * 1e-13
     assert (np.abs(residual) <= 1e-9 * np.abs(kappa) + noise + 1e-9).all()
     without = tau == 0
-    after = up.td_error(**{**batch, "theta": new})
+    after = applied(up.td_error, **{**batch, "theta": new})
     assert (np.abs(after[without]) <= np.abs(delta[without]) + 1e-9).all()
 
 
@@ -186,7 +193,7 @@ def steps_from_the_corner(update: Callable[..., Any], theta: Any, limit: int = 2
         return (jnp.abs(jax.nn.softmax(carry[0])[0] - 0.5) >= 0.01) & (carry[1] < limit)
 
     def step(carry: Any) -> Any:
-        return update(carry[0], q_next, 0.45, 0.0, 0.9, False, 1.0).theta, carry[1] + 1
+        return update(carry[0], up.Transition(0.45, 0.0, 0.9, False, q_next), 1.0).theta, carry[1] + 1
 
     theta, count = jax.lax.while_loop(far, step, (theta, jnp.int32(0)))
     return int(count), theta
@@ -205,7 +212,7 @@ def test_the_papers_update_is_slow_to_leave_a_corner_and_the_natural_one_is_not(
 def test_nothing_is_lost_next_to_a_corner_in_float32() -> None:
     """Both logits move by the same small amount, though 1 - pi is below float32's resolution at 1."""
     theta = np.array([0.0, -20.0], np.float32)
-    new, _ = up.paper_update(theta, [1.0, 0.0], q_sa=0.0, reward=0.0, gamma=0.9, terminal=False, alpha=1.0)
+    new, _ = up.paper_update(theta, up.Transition(0.0, 0.0, 0.9, False, [1.0, 0.0]), 1.0)
     pi = np.exp(-20.0) / (1 + np.exp(-20.0))
     expected = -2 * 0.9 * 0.9 * pi * (1 - pi)
     assert new[0] == pytest.approx(expected, rel=1e-5)
@@ -214,7 +221,7 @@ def test_nothing_is_lost_next_to_a_corner_in_float32() -> None:
 def test_natural_logits_do_not_drift_however_large_the_step() -> None:
     def step(theta: Any, s: Any) -> Any:
         q = jnp.array([[10.0, -10.0], [-10.0, 10.0]])[s]
-        return up.natural_update(theta, q, 0.0, 1.0, 0.9, False, 1000.0)
+        return up.natural_update(theta, up.Transition(0.0, 1.0, 0.9, False, q), 1000.0)
 
     theta, delta = jax.lax.scan(step, jnp.zeros(2), jnp.arange(20_000) % 2)
     assert float(theta.max()) == 0.0
@@ -227,7 +234,7 @@ def test_a_terminal_transition_leaves_theta_as_it_is(update: Callable[..., Any])
     batch = transitions(6, 3)
     batch["terminal"] = np.arange(6) % 2 == 0
     batch["q_next"][0] = np.nan  # a terminal state has no values
-    new, delta = update(**batch, alpha=0.3, tau=0.1)
+    new, delta = applied(update, **batch, alpha=0.3, tau=0.1)
     ends = batch["terminal"]
     np.testing.assert_array_equal(new[ends], batch["theta"][ends])
     np.testing.assert_array_equal(delta[ends], (batch["reward"] - batch["q_sa"])[ends])
@@ -235,7 +242,9 @@ def test_a_terminal_transition_leaves_theta_as_it_is(update: Callable[..., Any])
 
 
 def test_a_terminal_transition_updates_fenchels_estimate() -> None:
-    new, delta, y = up.fenchel_update(np.array([1.0, 2.0]), 0.5, [np.nan, 0.0], 2.0, 1.0, 0.9, True, 0.3, beta=0.1)
+    new, delta, y = up.fenchel_update(
+        np.array([1.0, 2.0]), 0.5, up.Transition(2.0, 1.0, 0.9, True, [np.nan, 0.0]), 0.3, beta=0.1
+    )
     assert new.tolist() == [1.0, 2.0]
     assert delta == -1.0
     assert y == pytest.approx(0.5 + 0.1 * (-1.0 - 0.5))
@@ -244,7 +253,7 @@ def test_a_terminal_transition_updates_fenchels_estimate() -> None:
 @pytest.mark.parametrize("update", ALL)
 def test_gamma_zero_constrains_nothing(update: Callable[..., Any]) -> None:
     batch = {**transitions(5, 3), "gamma": 0.0}
-    new, _ = update(**batch, alpha=0.3)
+    new, _ = applied(update, **batch, alpha=0.3)
     np.testing.assert_allclose(softmax(new), softmax(batch["theta"]), rtol=1e-14)
 
 
@@ -254,11 +263,11 @@ def test_a_mask_is_the_same_as_leaving_the_actions_out(update: Callable[..., Any
     batch = transitions(4, 5)
     allowed = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 0, 1], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]]) == 1
     hidden = {**batch, "q_next": np.where(allowed, batch["q_next"], np.nan)}
-    new, delta = update(**hidden, alpha=0.3, tau=tau, allowed=allowed)
+    new, delta = applied(update, **hidden, alpha=0.3, tau=tau, allowed=allowed)
     for i, keep in enumerate(allowed):
         one = {name: value[i] for name, value in batch.items()}
         one["theta"], one["q_next"] = one["theta"][keep], one["q_next"][keep]
-        expected = update(**one, alpha=0.3, tau=tau)
+        expected = applied(update, **one, alpha=0.3, tau=tau)
         np.testing.assert_allclose(new[i][keep], expected.theta, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(delta[i], expected.delta, rtol=1e-12)
     np.testing.assert_array_equal(new[~allowed], batch["theta"][~allowed])
@@ -266,7 +275,9 @@ def test_a_mask_is_the_same_as_leaving_the_actions_out(update: Callable[..., Any
 
 def test_a_state_without_actions_is_left_alone() -> None:
     for update in ALL:
-        new, delta = update(np.ones(2), [np.nan, np.nan], 1.0, 3.0, 0.9, True, 0.5, tau=0.1, allowed=[False, False])
+        new, delta = update(
+            np.ones(2), up.Transition(1.0, 3.0, 0.9, True, [np.nan, np.nan], [False, False]), 0.5, tau=0.1
+        )
         assert new.tolist() == [1.0, 1.0]
         assert delta == 2.0
 
@@ -275,8 +286,8 @@ def test_a_baseline_changes_nothing() -> None:
     batch = transitions(5, 3)
     shifted = {**batch, "q_next": batch["q_next"] + 7.0, "reward": batch["reward"] - 7.0 * batch["gamma"]}
     for update in ALL:
-        found = update(**shifted, alpha=0.3).theta
-        np.testing.assert_allclose(found, update(**batch, alpha=0.3).theta, rtol=1e-9, atol=1e-9)
+        found = applied(update, **shifted, alpha=0.3).theta
+        np.testing.assert_allclose(found, applied(update, **batch, alpha=0.3).theta, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -287,11 +298,11 @@ def test_the_libraries_agree_and_keep_the_dtype(dtype: str) -> None:
     tolerance = 2e-5 if dtype == "float32" else 1e-11
     for update in (*ALL, up.fenchel_update):
         given = {**batch, "y": np.full(7, 0.2, dtype)} if update is up.fenchel_update else batch
-        expected = update(**given, alpha=0.3, tau=0.1)
-        by_torch = update(**{name: torch.tensor(value) for name, value in given.items()}, alpha=0.3, tau=0.1)
+        expected = applied(update, **given, alpha=0.3, tau=0.1)
+        by_torch = applied(update, **{name: torch.tensor(value) for name, value in given.items()}, alpha=0.3, tau=0.1)
 
         def sweep(alpha: Any, rows: Any, update: Callable[..., Any] = update) -> Any:
-            return jax.vmap(lambda one: update(**one, alpha=alpha, tau=0.1))(rows)
+            return jax.vmap(lambda one: applied(update, **one, alpha=alpha, tau=0.1))(rows)
 
         with jax.enable_x64(True):
             rows = {name: jnp.asarray(value) for name, value in given.items()}
@@ -314,7 +325,7 @@ def test_n_step_targets() -> None:
     np.testing.assert_array_equal(one.gamma, [0.9, 0.8, 0.7])
 
     theta, q_next = np.zeros((3, 2)), np.array([1.0, 3.0])
-    new, delta = up.paper_update(theta, q_next, 0.5, reward, gamma, terminal, 1.0)
+    new, delta = up.paper_update(theta, up.Transition(0.5, reward, gamma, terminal, q_next), 1.0)
     np.testing.assert_allclose(delta, [3.0 + 0.125 * 2.0 - 0.5, 1.5, 2.5])
     np.testing.assert_array_equal(new[1:], theta[1:])
     np.testing.assert_allclose(new[0], -2 * delta[0] * 0.125 * 0.5 * (q_next - 2.0))
@@ -339,8 +350,8 @@ def test_wrong_input_is_named(change: dict[str, Any], message: str) -> None:
     good |= {"terminal": False, "alpha": 0.1, "tau": 0.1}
     for update in ALL:
         with pytest.raises(InputError, match=message):
-            update(**{**good, **change})
+            applied(update, **{**good, **change})
     with pytest.raises(InputError, match=r"beta = 2 must be in \[0, 1\]"):
-        up.fenchel_update(y=0.0, beta=2.0, **good)
+        applied(up.fenchel_update, y=0.0, beta=2.0, **good)
     with pytest.raises(InputError, match=r"terminals has shape \(2,\)"):
         up.n_step_target([1.0, 2.0, 3.0], 0.9, [False, True])

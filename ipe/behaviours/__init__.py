@@ -1,19 +1,37 @@
 r"""How to act: probabilities over the actions, from values, a policy and the step.
 
 Pure functions over the last axis (the actions), batched over the others, for NumPy, JAX and torch alike
-(see `ipe.entropy` for arrays, masks and checks). A behaviour is an array of probabilities, which a test
+(see `ipe.entropy` for arrays, masks and checks). A behaviour gives an array of probabilities, which a test
 can look at; `sample` draws from it, with an explicit key or generator.
 
 Ties are broken at random: the arg max actions share the greedy probability equally.
+
+`BEHAVIOURS` is the table of behaviours by name, which the tabular and the deep agent read; `declare` adds a `Behaviour`
+of your own to it.
 """
 
-from ipe.behaviours.policies import boltzmann, epsilon_greedy, epsilon_ipe, greedy, ipe
+from ipe.behaviours.declaration import BEHAVIOURS, Acting, Behaviour, Experience, Memory, View, declare
+from ipe.behaviours.hyperparameters import Hyperparameter
+from ipe.behaviours.kinds.boltzmann import boltzmann
+from ipe.behaviours.kinds.conservative import conservative_update
+from ipe.behaviours.kinds.epsilon_ipe import epsilon_ipe
+from ipe.behaviours.kinds.ipe import ipe
+from ipe.behaviours.kinds.vdbe import vdbe_update
+from ipe.behaviours.policies import epsilon_greedy, greedy
 from ipe.behaviours.sampling import sample, sample_at
-from ipe.behaviours.schedules import conservative_update, exponential_schedule, linear_schedule, vdbe_update
+from ipe.behaviours.schedules import exponential_schedule, linear_schedule
 
 __all__ = [
+    "BEHAVIOURS",
+    "Acting",
+    "Behaviour",
+    "Experience",
+    "Hyperparameter",
+    "Memory",
+    "View",
     "boltzmann",
     "conservative_update",
+    "declare",
     "epsilon_greedy",
     "epsilon_ipe",
     "exponential_schedule",

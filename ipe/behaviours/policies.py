@@ -1,10 +1,9 @@
-r"""Behaviours: probabilities from values and a policy."""
+r"""The two behaviours that others are made of: greedy and epsilon-greedy on action values."""
 
 from __future__ import annotations
 
-from ipe.entropy import epsilon_from_logits, softmax, uniform
+from ipe.entropy import uniform
 from ipe.entropy.arrays import AnyArray, actions, check_range, mask, namespace, per_row
-from ipe.entropy.softmax import shifted
 
 
 def greedy(q: AnyArray, allowed: AnyArray | None = None) -> AnyArray:
@@ -52,61 +51,3 @@ def epsilon_greedy(q: AnyArray, epsilon: AnyArray, allowed: AnyArray | None = No
     check_range(epsilon, "epsilon", 0.0, 1.0)
     epsilon = per_row(q, epsilon, "epsilon")[..., None]
     return (1.0 - epsilon) * greedy(q, allowed) + epsilon * uniform(q, allowed)
-
-
-def boltzmann(q: AnyArray, temperature: AnyArray, allowed: AnyArray | None = None) -> AnyArray:
-    r"""Probabilities in proportion to :math:`\exp(Q(s,a) / \tau)`.
-
-    Args:
-        q: action values, shape (..., A).
-        temperature: :math:`\tau > 0`, broadcasts to (...).
-        allowed: boolean, broadcasts to (..., A). Default: all.
-
-    Returns:
-        Probabilities, shape (..., A).
-
-    Example:
-        >>> import numpy as np
-        >>> boltzmann(np.array([0.0, np.log(9.0)]), 1.0)
-        array([0.1, 0.9])
-    """
-    q = actions(q, "q")
-    check_range(temperature, "temperature", 0.0, strict=True)
-    temperature = per_row(q, temperature, "temperature")[..., None]
-    gap, _ = shifted(q, mask(q, allowed))
-    # Shifted and cut before the division, which a small temperature would overflow; exp(-1000) is 0 already.
-    return softmax(namespace(q).maximum(gap, -1000.0 * temperature) / temperature, allowed)
-
-
-def ipe(logits: AnyArray, allowed: AnyArray | None = None) -> AnyArray:
-    r"""The learned evaluation policy itself, :math:`\mathrm{softmax}(\theta(s, \cdot))`.
-
-    Example:
-        >>> import numpy as np
-        >>> ipe(np.zeros(2))
-        array([0.5, 0.5])
-    """
-    return softmax(logits, allowed)
-
-
-def epsilon_ipe(q: AnyArray, logits: AnyArray, allowed: AnyArray | None = None) -> AnyArray:
-    r"""The paper's epsilon-IPE: epsilon-greedy on Q, as random as the evaluation policy is.
-
-    Epsilon is matched as if one action were greedy (`ipe.entropy.epsilon_from_logits`); at a tie the
-    greedy actions share its probability, so there the behaviour has more entropy than the policy. For a
-    policy given as probabilities: `epsilon_greedy(q, epsilon_from_probabilities(pi))`.
-
-    Args:
-        q: action values, shape (..., A).
-        logits: :math:`\theta` of the evaluation policy, shape (..., A).
-        allowed: boolean, broadcasts to (..., A). Default: all.
-
-    Returns:
-        Probabilities, shape (..., A).
-
-    Example:
-        >>> import numpy as np
-        >>> epsilon_ipe(np.array([3.0, 1.0]), np.log(np.array([0.1, 0.9])))
-        array([0.9, 0.1])
-    """
-    return epsilon_greedy(q, epsilon_from_logits(logits, allowed), allowed)

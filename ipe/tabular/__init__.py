@@ -8,8 +8,22 @@ At every step the agent acts, Q-learning moves :math:`Q(s,a)` towards
 setting of a sweep in one compiled program.
 """
 
-from ipe.tabular.parameters import BEHAVIOURS, PARAMETERS, UPDATES
+from typing import Any
+
+from ipe.tabular import parameters as _parameters
 from ipe.tabular.results import TabularRuns
 from ipe.tabular.simulation import simulate
 
 __all__ = ["BEHAVIOURS", "PARAMETERS", "UPDATES", "TabularRuns", "simulate"]
+
+
+def __getattr__(name: str) -> Any:
+    """The names of parameters by behaviour and by update, and all parameters, as they are declared at the moment."""
+    match name:
+        case "BEHAVIOURS":
+            return _parameters.names_by_behaviour()
+        case "UPDATES":
+            return _parameters.names_by_update()
+        case "PARAMETERS":
+            return _parameters.parameters()
+    raise AttributeError(f"module 'ipe.tabular' has no attribute {name!r}")

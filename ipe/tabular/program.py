@@ -20,7 +20,7 @@ from ipe.base.arrays import Array
 from ipe.tabular.learning import advance, begin
 from ipe.tabular.model import Model
 from ipe.tabular.numbers import streams
-from ipe.tabular.state import Program, Run, Step
+from ipe.tabular.state import Algorithm, Run, Step
 
 LANE_ELEMENTS = 2048
 """Lanes times actions. Beyond this XLA hands the many small loops to its thread pools, which doubles the time that they
@@ -44,18 +44,24 @@ def lane_count(n_states: int, n_actions: int, steps: int, record: bool) -> int:
 
 
 def lane_runner(
-    program: Program, steps: int, lanes: int, model: Model, tables: tuple[Array, Array], seed: int, names: Iterable[str]
+    algorithm: Algorithm,
+    steps: int,
+    lanes: int,
+    model: Model,
+    tables: tuple[Array, Array],
+    seed: int,
+    names: Iterable[str],
 ) -> Callable[[NDArray[np.uint32], Mapping[str, Array]], tuple[Run, Step | None]]:
-    """Compiles, and returns the function that runs a batch of lanes; any thread may call it.
+    """Compile the function that runs a batch of lanes; any thread may call it.
 
     Args:
-        program: what is compiled.
-        steps: how many steps.
-        lanes: how many lanes.
+        algorithm: the variant of Algorithm 1.
+        steps: how many steps a run takes.
+        lanes: how many lanes a batch has.
         model: the MDP.
         tables: initial q and theta, shape (S, A).
-        seed: of all runs.
-        names: the parameters.
+        seed: the seed of all runs.
+        names: the names of the parameters.
 
     Returns:
         A function of the index of each lane's run, shape (lanes,), and the parameters of its setting, shape (lanes,)
@@ -65,7 +71,7 @@ def lane_runner(
     with jax.enable_x64(True):
         fixed = jax.tree.map(jnp.asarray, (model, tables, np.int64(seed)))
         leaves, tree = jax.tree.flatten(jax.tree.map(lambda x: _shape(x.shape, x.dtype), fixed))
-        compiled = _compiled(program, steps, lanes, tuple(leaves), tree, tuple(sorted(names)))
+        compiled = _compiled(algorithm, steps, lanes, tuple(leaves), tree, tuple(sorted(names)))
 
     def run(indices: NDArray[np.uint32], parameters: Mapping[str, Array]) -> tuple[Run, Step | None]:
         with jax.enable_x64(True):
@@ -77,16 +83,17 @@ def lane_runner(
 
 @lru_cache(maxsize=128)
 def _compiled(
-    program: Program, steps: int, lanes: int, leaves: tuple[Any, ...], tree: Any, names: tuple[str, ...]
+    algorithm: Algorithm, steps: int, lanes: int, leaves: tuple[Any, ...], tree: Any, names: tuple[str, ...]
 ) -> Any:
     def run_lanes(model: Model, tables: Any, seed: Any, indices: Any, parameters: Any) -> tuple[Run, Step | None]:
-        def lane(index: Any, own: Any) -> tuple[Run, Step | None]:
+        def lane(index: Any, numbers: Any) -> tuple[Run, Step | None]:
             random = streams(seed, index)
 
             def step(run: Run, t: Any) -> tuple[Run, Step | None]:
-                return advance(program, model, own, random, run, t)
+                return advance(algorithm, model, numbers, random, run, t)
 
-            return jax.lax.scan(step, begin(program, model, own, random, *tables), jnp.arange(steps, dtype=jnp.int32))
+            start = begin(algorithm, model, numbers, random, *tables)
+            return jax.lax.scan(step, start, jnp.arange(steps, dtype=jnp.int32))
 
         return jax.vmap(lane)(indices, parameters)
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ipe.base.arrays import Array, numeric
 from ipe.base.cores import available_cores
+from ipe.base.declarations import one_of
 from ipe.base.numbers import whole_number
+from ipe.behaviours import BEHAVIOURS
 from ipe.checks import check_mdp, check_q
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning import OptimalValues, optimal_values
 from ipe.tabular.model import looks, model_of
-from ipe.tabular.parameters import BEHAVIOURS, UPDATES, Parameters, one_of, settings_of
+from ipe.tabular.parameters import NO_UPDATE, settings_of
 from ipe.tabular.program import lane_count, lane_runner
 from ipe.tabular.results import Store, TabularRuns
-from ipe.tabular.state import Order, Program, Ties
+from ipe.tabular.state import Algorithm, Order, Ties
+from ipe.updates import UPDATES, PolicyUpdate
 
 
 def simulate(
@@ -42,7 +45,7 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
     first_run: int = 0,
     threads: int | None = None,
-    **parameters: Unpack[Parameters],
+    **parameters: float,
 ) -> TabularRuns:
     r"""Q-learning interleaved with a policy update (the paper's Algorithm 1), many runs at once.
 
@@ -53,26 +56,9 @@ def simulate(
     then update the logits :math:`\theta(s',\cdot)` of the policy, with the updated Q. A terminal s' has the
     value 0, and the next step is in a start state.
 
-    ================  ==========================================================  ==============================
-    behaviour         acts                                                        parameters
-    ================  ==========================================================  ==============================
-    greedy            greedily on Q
-    epsilon-greedy    with a fixed epsilon                                        epsilon (.1)
-    linear            with epsilon on a line from 1 to .1 in N steps              anneal_steps (100),
-                                                                                  initial_epsilon (1),
-                                                                                  final_epsilon (.1)
-    exponential       with epsilon by a constant factor per step                  the same
-    boltzmann         by :math:`\exp(Q/\tau)`                                     temperature (1)
-    conservative      with a moving average of greedy policies (CPI)              rate (.1)
-    vdbe              with an epsilon(s) from the changes of Q (VDBE)             sigma (1), initial_epsilon (1),
-                                                                                  rate (one over the actions)
-    ipe               with the policy
-    epsilon-ipe       with the epsilon whose entropy is the policy's
-    ================  ==========================================================  ==============================
-
-    The updates "paper", "natural", "kl-proximal", "absolute" and "fenchel" are those of `ipe.updates`; they have
-    the parameters alpha_pi (.05) and tau (0, the weight of the entropy bonus), "fenchel" also beta (.1). With
-    "none" there is no policy to learn. All have alpha_q (.5) and gamma (that of the MDP).
+    `ipe.behaviours.BEHAVIOURS` and `ipe.updates.UPDATES` are the tables of behaviours and of policy updates, with
+    their parameters. All runs have the parameters alpha_q (.5) and gamma (that of the MDP). With the update "none"
+    there is no policy to learn.
 
     Float64 throughout. The random numbers of run i come from the key `fold_in(key(seed), i)` and nothing else (see
     `ipe.tabular.numbers`): a run is the same to the byte alone or among others, and all settings of a sweep see the
@@ -80,15 +66,15 @@ def simulate(
 
     Args:
         mdp: any finite MDP, continuing or with terminal states.
-        behaviour: a name from the table.
+        behaviour: the name of a behaviour.
         steps, runs: the length and the number of runs.
         seed: whole number, >= 0.
         sweep: a list of values for a parameter, each a setting; lists of several parameters go in step.
-        update: the policy update.
+        update: the name of a policy update, or "none".
         order: "q-first", or "policy-first" to update theta before Q.
         record: "summary", or "trajectory" for tables and behaviour at every step.
         ties: among greedy actions "random" (shared equally) or "first".
-        n_steps: of how many steps the policy update's target is (Q-learning's is of one).
+        n_steps: how many steps the policy update's target spans (Q-learning's spans one).
         initial_q, initial_theta: a number, or a table of shape (S, A).
         start: a state or a distribution over states, in place of `mdp.start`. If both are None: uniform.
         progress: is called with the number of runs done and of all, over all settings, after every batch.
@@ -107,7 +93,7 @@ def simulate(
     check_mdp(mdp)
     for field, value, known in (
         ("behaviour", behaviour, BEHAVIOURS),
-        ("update", update, UPDATES),
+        ("update", update, (*UPDATES, NO_UPDATE)),
         ("order", order, ("q-first", "policy-first")),
         ("record", record, ("summary", "trajectory")),
         ("ties", ties, ("random", "first")),
@@ -120,25 +106,24 @@ def simulate(
     if n_steps > 1 and update == "none":
         raise InputError(f"n_steps = {n_steps} has no effect with update 'none'")
     workers = available_cores() if threads is None else whole_number(threads, "threads", 1)
-    settings = settings_of(behaviour, update, mdp.gamma, parameters, sweep)
+    acting, updating = BEHAVIOURS[behaviour], UPDATES.get(update)
+    settings = settings_of(acting, updating, mdp.gamma, parameters, sweep)
     tables = (_table(mdp, initial_q, "initial_q"), _table(mdp, initial_theta, "initial_theta"))
     model = model_of(mdp, start)
-    program = Program(
-        behaviour, update, order, ties, n_steps, looks(model.transitions), looks(model.start), record == "trajectory"
-    )
-    store = Store(mdp, settings, _optimal(mdp, settings["gamma"]), runs, steps, tables, program.record)
-    # The entropy bonus is left out of the program, unless it is wanted or swept.
-    plain = "tau" not in (sweep or {}) and not settings.get("tau", np.zeros(1)).any()
-    data = {name: values for name, values in settings.items() if name != "tau" or not plain}
-    lanes = lane_count(mdp.n_states, mdp.n_actions, steps, program.record)
-    run_lanes = lane_runner(program, steps, lanes, model, tables, seed, data)
+    recorded = record == "trajectory"
+    sizes = looks(model.transitions), looks(model.start)
+    algorithm = Algorithm(acting, updating, order, ties, n_steps, *sizes, recorded)
+    store = Store(mdp, settings, _optimal(mdp, settings["gamma"]), runs, steps, tables, recorded)
+    data = {name: values for name, values in settings.items() if not _left_out(name, values, updating, sweep)}
+    lanes = lane_count(mdp.n_states, mdp.n_actions, steps, recorded)
+    run_lanes = lane_runner(algorithm, steps, lanes, model, tables, seed, data)
 
     def batch(first: int) -> int:
         """The lanes from `first` on; those beyond the last run it again, and are dropped."""
         pairs = np.minimum(np.arange(first, first + lanes), store.count - 1)
         setting, run = np.divmod(pairs, runs)
-        own = {name: values[setting] for name, values in data.items()}
-        store.put(first, *run_lanes((first_run + run).astype(np.uint32), own))
+        numbers = {name: values[setting] for name, values in data.items()}
+        store.put(first, *run_lanes((first_run + run).astype(np.uint32), numbers))
         return min(first + lanes, store.count)
 
     pool = ThreadPoolExecutor(workers)
@@ -149,6 +134,12 @@ def simulate(
     finally:
         pool.shutdown(cancel_futures=True)
     return store.result(behaviour, update)
+
+
+def _left_out(name: str, values: Array, update: PolicyUpdate | None, sweep: Mapping[str, Any] | None) -> bool:
+    """Whether a number is a 0 whose term the compiled program goes without."""
+    switches = () if update is None else [each.name for each in update.hyperparameters if each.switch]
+    return name in switches and name not in (sweep or {}) and not values.any()
 
 
 def _whole(value: Any, name: str, low: int, limit: int) -> int:

@@ -13,10 +13,12 @@ next state's policy :math:`\pi`; Q stays as it is. They differ in how they step:
 `absolute_update`          gradient descent on :math:`|\delta|`
 =========================  ==========================================================================
 
-Each is a pure function `(theta, q_next, q_sa, reward, gamma, terminal, alpha)` of arrays of NumPy, JAX or
-torch (see `ipe.entropy`): `theta` and `q_next` have shape (..., A), the rest broadcasts to (...) and may be
-traced, so that runs and settings can be batched by `jax.vmap` inside `jax.lax.scan`. The result has the
-shape and dtype of theta. At a terminal transition theta stays as it is, bit for bit.
+Each is a pure function `(theta, transition, alpha)` of arrays of NumPy, JAX or torch (see `ipe.entropy`): `theta` has
+shape (..., A), `transition` is a `Transition` whose parts broadcast, and all may be traced, so that runs and settings
+can be batched by `jax.vmap` inside `jax.lax.scan`. The result has the shape and dtype of theta. At a terminal
+transition theta stays as it is, bit for bit.
+
+`UPDATES` is the table of updates by name, which the tabular and the deep agent read.
 
 `paper_gradient` and `absolute_gradient` are the gradients that the updates of those names descend, for a policy
 network and its optimiser.
@@ -25,28 +27,26 @@ A baseline subtracted from Q(s', .) would change nothing: with a sum over all ac
 invariant to it.
 """
 
-from ipe.updates.backup import Update
-from ipe.updates.gradient import (
-    FenchelUpdate,
-    Gradient,
-    absolute_gradient,
-    absolute_update,
-    entropy_bonus,
-    fenchel_update,
-    natural_update,
-    paper_gradient,
-    paper_update,
-)
-from ipe.updates.proximal import kl_proximal_update
+from ipe.updates.declaration import UPDATES, Gradient, PolicyUpdate, Transition, Update, declare
+from ipe.updates.descent import entropy_bonus
+from ipe.updates.kinds.absolute import absolute_gradient, absolute_update
+from ipe.updates.kinds.fenchel import FenchelUpdate, fenchel_update
+from ipe.updates.kinds.kl_proximal import kl_proximal_update
+from ipe.updates.kinds.natural import natural_update
+from ipe.updates.kinds.paper import paper_gradient, paper_update
 from ipe.updates.targets import NStepTarget, n_step_target, td_error
 
 __all__ = [
+    "UPDATES",
     "FenchelUpdate",
     "Gradient",
     "NStepTarget",
+    "PolicyUpdate",
+    "Transition",
     "Update",
     "absolute_gradient",
     "absolute_update",
+    "declare",
     "entropy_bonus",
     "fenchel_update",
     "kl_proximal_update",

@@ -7,65 +7,58 @@ from typing import NamedTuple
 from ipe.behaviours import greedy
 from ipe.entropy import softmax
 from ipe.entropy.arrays import AnyArray, actions, broadcasts, check_range, like, mask, namespace, per_row, sum_actions
-
-
-class Update(NamedTuple):
-    """The new logits, and the TD error that the old ones had."""
-
-    theta: AnyArray
-    delta: AnyArray
+from ipe.updates.declaration import Transition
 
 
 class Backup(NamedTuple):
     """One transition, in the dtype of theta, with the policy of its next state."""
 
     theta: AnyArray
+    """The logits of s'."""
     pi: AnyArray
+    """The policy in s'."""
     reference: AnyArray
-    """The value of the likeliest action, from which `relative` and `offset` count."""
+    """The value of the likeliest action of s'."""
     relative: AnyArray
-    """Q(s', .) - reference; 0 where not allowed."""
+    """The differences Q(s', .) - `reference`; 0 at actions that are not allowed."""
     advantage: AnyArray
-    """Q(s', .) - v'; 0 where not allowed."""
+    """The differences Q(s', .) - v'; 0 at actions that are not allowed."""
     gamma: AnyArray
-    """0 at a terminal transition."""
+    """The discount; 0 at a terminal transition."""
     rest: AnyArray
-    """r - Q(s, a)."""
+    """The part of the TD error without the values of s', r - Q(s, a)."""
     delta: AnyArray
+    """The TD error."""
     terminal: AnyArray
+    """Whether s' is terminal."""
+    allowed: AnyArray | None
+    """The actions that are allowed in s'; None: all of them."""
 
 
-def backup(
-    theta: AnyArray,
-    q_next: AnyArray,
-    q_sa: AnyArray,
-    reward: AnyArray,
-    gamma: AnyArray,
-    terminal: AnyArray,
-    allowed: AnyArray | None,
-) -> Backup:
+def backup(theta: AnyArray, transition: Transition) -> Backup:
     r"""The parts of :math:`\delta`, written so that nothing is lost next to a deterministic policy.
 
     There :math:`Q(s',b) - v'` of the likeliest action is tiny, and the difference of two rounded
-    numbers. Counted from that action's own value, :math:`v'` is a sum of small terms instead.
+    numbers. Counted from that action's value, :math:`v'` is a sum of small terms instead.
     """
     theta = actions(theta, "theta")
+    allowed = transition.allowed
     permitted = mask(theta, allowed)
     xp = namespace(theta)
-    check_range(gamma, "gamma", 0.0, 1.0)
-    q = like(theta, q_next)
+    check_range(transition.gamma, "gamma", 0.0, 1.0)
+    q = like(theta, transition.q_next)
     broadcasts(tuple(q.shape), tuple(theta.shape), "q_next")
-    scalars = {"q_sa": q_sa, "reward": reward, "gamma": gamma, "terminal": terminal}
-    for name, value in scalars.items():
-        scalars[name] = per_row(theta, value, name)
-    ends = scalars["terminal"] != 0
+    q_sa, reward, gamma, terminal = (
+        per_row(theta, getattr(transition, name), name) for name in ("q_sa", "reward", "gamma", "terminal")
+    )
+    ends = terminal != 0
     q = xp.where(permitted & ~ends[..., None], q, 0.0)
     pi = softmax(theta, allowed)
     reference = sum_actions(greedy(theta, allowed) * q)
     relative = xp.where(permitted, q - reference[..., None], 0.0)
     offset = sum_actions(pi * relative)
-    discount = xp.where(ends, 0.0, scalars["gamma"])
-    rest = scalars["reward"] - scalars["q_sa"]
+    discount = xp.where(ends, 0.0, gamma)
+    rest = reward - q_sa
     return Backup(
         theta=theta,
         pi=pi,
@@ -76,6 +69,7 @@ def backup(
         rest=rest,
         delta=rest + discount * (reference + offset),
         terminal=ends,
+        allowed=allowed,
     )
 
 
@@ -96,9 +90,9 @@ def is_zero(value: AnyArray) -> bool:
     return isinstance(value, (int, float)) and value == 0
 
 
-def settle(parts: Backup, new: AnyArray, allowed: AnyArray | None) -> AnyArray:
-    """The new logits, the largest at 0; the old ones at a terminal transition and where not allowed."""
+def settle(parts: Backup, new: AnyArray) -> AnyArray:
+    """The new logits, their largest shifted to 0; the old ones where an action is not allowed or s' is terminal."""
     xp = namespace(parts.theta)
-    permitted = mask(parts.theta, allowed) & ~parts.terminal[..., None]
+    permitted = mask(parts.theta, parts.allowed) & ~parts.terminal[..., None]
     largest = xp.amax(xp.where(permitted, new, -xp.inf), axis=-1, keepdims=True)
     return xp.where(permitted, new - xp.where(largest == -xp.inf, 0.0, largest), parts.theta)

@@ -6,39 +6,27 @@ from typing import NamedTuple
 
 from ipe.entropy.arrays import AnyArray, actions, broadcasts, check_range, like, namespace, per_row, sum_actions
 from ipe.updates.backup import backup
+from ipe.updates.declaration import Transition
 
 
-def td_error(
-    theta: AnyArray,
-    q_next: AnyArray,
-    q_sa: AnyArray,
-    reward: AnyArray,
-    gamma: AnyArray,
-    terminal: AnyArray,
-    *,
-    allowed: AnyArray | None = None,
-) -> AnyArray:
+def td_error(theta: AnyArray, transition: Transition) -> AnyArray:
     r"""The expected TD error :math:`\delta = r + \gamma (1 - \text{terminal}) \sum_b \pi_b Q(s',b) - Q(s,a)`.
 
     Args:
         theta: logits of :math:`\pi(\cdot|s')`, shape (..., A).
-        q_next: :math:`Q(s', \cdot)`, broadcasts to (..., A).
-        q_sa: :math:`Q(s,a)`; this and the next three broadcast to (...).
-        reward: r.
-        gamma: the discount, in [0, 1].
-        terminal: whether s' is terminal.
-        allowed: boolean, broadcasts to (..., A): the actions of s'. Default: all.
+        transition: the transition, with the values at both ends.
 
     Example:
         >>> import numpy as np
-        >>> round(float(td_error(np.zeros(2), [1.0, 3.0], q_sa=0.5, reward=1.0, gamma=0.9, terminal=False)), 9)
+        >>> transition = Transition(q_sa=0.5, reward=1.0, gamma=0.9, terminal=False, q_next=[1.0, 3.0])
+        >>> round(float(td_error(np.zeros(2), transition)), 9)
         2.3
     """
-    return backup(theta, q_next, q_sa, reward, gamma, terminal, allowed).delta
+    return backup(theta, transition).delta
 
 
 class NStepTarget(NamedTuple):
-    """What stands for reward, gamma and terminal in an update over n steps."""
+    """The reward, gamma and terminal of a `Transition` over n steps."""
 
     reward: AnyArray
     gamma: AnyArray
@@ -48,7 +36,7 @@ class NStepTarget(NamedTuple):
 def n_step_target(rewards: AnyArray, gamma: AnyArray, terminals: AnyArray | None = None) -> NStepTarget:
     r"""The uncorrected n-step target :math:`\sum_{k<n} \gamma^k r_k + \gamma^n v'`, in the form that the updates take.
 
-    With s' the state after n steps: `paper_update(theta, q_next, q_sa, *n_step_target(rewards, gamma), alpha)`.
+    With s' the state after n steps: `Transition(q_sa, *n_step_target(rewards, gamma), q_next)`.
     The actions between are the behaviour's, not the policy's; nothing corrects for that.
 
     Args:

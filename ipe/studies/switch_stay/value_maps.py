@@ -11,7 +11,7 @@ from ipe.base.arrays import Array
 from ipe.polytope import paper_grid, value_map, value_polytope
 from ipe.studies.parts import Progress, Table, Tables, labelled, rows_with, stacked
 from ipe.studies.switch_stay.settings import SwitchStaySettings
-from ipe.updates import paper_update
+from ipe.updates import Transition, paper_update
 from ipe.zoo import switch_stay
 
 NEAR = 2.0
@@ -41,7 +41,7 @@ def _corner(settings: SwitchStaySettings) -> dict[str, Array]:
     first = 1.0 / (1.0 + np.exp(-logit))
     q_sa = settings.gamma * first - delta  # so that the error starts at the given size
     for _ in range(CORNER_UPDATES):
-        theta = paper_update(theta, q_next, q_sa, 0.0, settings.gamma, False, 0.05).theta
+        theta = paper_update(theta, Transition(q_sa, 0.0, settings.gamma, False, q_next), 0.05).theta
     final = 1.0 / (1.0 + np.exp(theta[:, 1] - theta[:, 0]))
     return {"logit": logit, "delta": delta, "start": first, "end": final}
 

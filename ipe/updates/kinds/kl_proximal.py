@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from ipe.entropy import softmax
 from ipe.entropy.arrays import AnyArray, mask, namespace, sum_actions
-from ipe.updates.backup import Backup, Update, backup, entropy_weight, settle, step_size
+from ipe.updates.backup import Backup, backup, entropy_weight, settle, step_size
+from ipe.updates.declaration import PolicyUpdate, Transition, Update, declare, without_estimate
 
 ITERATIONS = 28
 """Enough for policies to within 1e-13 (float64) at step sizes from 1e-4 to 1e4 and logits up to 1e3."""
 
 
-def kl_proximal_update(
-    theta: AnyArray,
-    q_next: AnyArray,
-    q_sa: AnyArray,
-    reward: AnyArray,
-    gamma: AnyArray,
-    terminal: AnyArray,
-    alpha: AnyArray,
-    *,
-    tau: AnyArray = 0.0,
-    allowed: AnyArray | None = None,
-) -> Update:
+def kl_proximal_update(theta: AnyArray, transition: Transition, alpha: AnyArray, *, tau: AnyArray = 0.0) -> Update:
     r"""The policy that minimises the squared error, its entropy and its distance from the old one together.
 
     .. math::
@@ -43,23 +33,23 @@ def kl_proximal_update(
 
     Example:
         >>> import numpy as np
-        >>> step = dict(q_sa=0.45, reward=0.0, gamma=0.9, terminal=False)
-        >>> theta, _ = kl_proximal_update(np.array([10.0, 0.0]), [1.0, 0.0], alpha=1e6, **step)
+        >>> transition = Transition(q_sa=0.45, reward=0.0, gamma=0.9, terminal=False, q_next=[1.0, 0.0])
+        >>> theta, _ = kl_proximal_update(np.array([10.0, 0.0]), transition, 1e6)
         >>> np.round(softmax(theta), 4)     # one update, from the corner to where delta is 0
         array([0.5, 0.5])
     """
-    parts = backup(theta, q_next, q_sa, reward, gamma, terminal, allowed)
+    parts = backup(theta, transition)
     alpha = step_size(parts, alpha)
     scale = 1.0 + alpha * entropy_weight(parts, tau)
-    kappa = _solve(parts, 2.0 * alpha * parts.gamma, scale, allowed)
-    return Update(settle(parts, _tilted(parts, kappa, scale), allowed), parts.delta)
+    kappa = _solve(parts, 2.0 * alpha * parts.gamma, scale)
+    return Update(settle(parts, _tilted(parts, kappa, scale)), parts.delta)
 
 
 def _tilted(parts: Backup, kappa: AnyArray, scale: AnyArray) -> AnyArray:
     return (parts.theta - kappa[..., None] * parts.relative) / scale[..., None]
 
 
-def _solve(parts: Backup, slope: AnyArray, scale: AnyArray, allowed: AnyArray | None) -> AnyArray:
+def _solve(parts: Backup, slope: AnyArray, scale: AnyArray) -> AnyArray:
     r"""The root of :math:`\kappa = c\,(b + \gamma\,m(\kappa))`, m the mean of `relative` under the tilted policy.
 
     Newton's step where it stays inside the bracket and the last one halved the excess, else the
@@ -70,13 +60,13 @@ def _solve(parts: Backup, slope: AnyArray, scale: AnyArray, allowed: AnyArray | 
     steepness = slope * parts.gamma / scale
 
     def moments(kappa: AnyArray) -> tuple[AnyArray, AnyArray]:
-        pi = softmax(_tilted(parts, kappa, scale), allowed)
+        pi = softmax(_tilted(parts, kappa, scale), parts.allowed)
         mean = sum_actions(pi * parts.relative)
         return slope * (constant + parts.gamma * mean), sum_actions(pi * (parts.relative - mean[..., None]) ** 2)
 
     first, _ = moments(xp.zeros_like(slope))
     sign = xp.where(first < 0, -xp.ones_like(first), xp.ones_like(first))
-    low, high = _bracket(parts, first, sign, slope, steepness, constant, allowed)
+    low, high = _bracket(parts, first, sign, slope, steepness, constant)
     size = best = low
     last = least = xp.full_like(size, xp.inf)
     hair = 8.0 * xp.finfo(parts.theta.dtype).eps  # where the policy hardly moves, the root is an end of the bracket
@@ -101,7 +91,6 @@ def _bracket(
     slope: AnyArray,
     steepness: AnyArray,
     constant: AnyArray,
-    allowed: AnyArray | None,
 ) -> tuple[AnyArray, AnyArray]:
     """Bounds on the size of kappa, both positive.
 
@@ -109,7 +98,7 @@ def _bracket(
     range allows, a quarter of the squared width; and no further than to the end of its range.
     """
     xp = namespace(parts.theta)
-    permitted = mask(parts.theta, allowed)
+    permitted = mask(parts.theta, parts.allowed)
     least = xp.amin(xp.where(permitted, parts.relative, xp.inf), axis=-1)
     most = xp.amax(xp.where(permitted, parts.relative, -xp.inf), axis=-1)
     least, most = xp.where(least <= most, least, 0.0), xp.where(least <= most, most, 0.0)
@@ -117,3 +106,12 @@ def _bracket(
     by_width = high / (1.0 + steepness * (most - least) ** 2 / 4.0)
     by_end = sign * slope * (constant + parts.gamma * xp.where(sign > 0, least, most))
     return xp.minimum(xp.maximum(by_width, by_end), high), high
+
+
+declare(
+    PolicyUpdate(
+        "kl-proximal",
+        "the exact minimiser of the squared error and a KL penalty",
+        without_estimate(kl_proximal_update),
+    )
+)
