@@ -59,7 +59,7 @@ def training_digests() -> Iterator[tuple[str, Digest]]:
     from ipe.deep import paper_settings, train
 
     for title, (environment, behaviour, changes) in TRAININGS.items():
-        settings = paper_settings(environment, behaviour, **changes)  # type: ignore[arg-type]
+        settings = paper_settings(environment, behaviour, **changes)
         with tempfile.TemporaryDirectory() as folder:
             result = train(settings, seeds=3, out=Path(folder) / "run", processes=2)
             networks = Digest()

@@ -20,7 +20,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from matrix_peak import peak
 from peers import DEFAULT_FOLDER, FASTEST, NAMES, SAME_ALGORITHM, PeersError, Task, measure_peer, peers_environment
@@ -63,12 +63,10 @@ def measure(
 
     from ipe.deep.learner import advance
     from ipe.deep.loop import Loop
-    from ipe.deep.settings import BehaviourName, paper_settings
+    from ipe.deep.settings import paper_settings
 
     began = time.perf_counter()
-    own = paper_settings(
-        environment, cast(BehaviourName, behaviour), frames=2**31 - 1, width=width, precision=precision
-    )
+    own = paper_settings(environment, behaviour, frames=2**31 - 1, width=width, precision=precision)
     loop = Loop([own] * seeds, list(range(seeds)))
     loop.advance()
     set_up = time.perf_counter() - began

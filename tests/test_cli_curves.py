@@ -18,7 +18,7 @@ from ipe.deep.runs import create_run
 
 def make_run(folder: Path, behaviour: str, shift: float, frames: int = 1000, stopped: int | None = None) -> Path:
     """A run whose records are written, not trained: what `ipe curves` reads."""
-    settings = paper_settings("CartPole-v1", behaviour, frames=frames)  # type: ignore[arg-type]
+    settings = paper_settings("CartPole-v1", behaviour, frames=frames)
     run = create_run(folder, settings, [[0, 1, 2]])
     last = frames if stopped is None else stopped
     records = Records()

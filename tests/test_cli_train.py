@@ -139,9 +139,9 @@ def test_help_has_a_text_and_a_default_for_every_option(run: Run) -> None:
         "Frames between copies of the Q-network to the target network. 1: no target network. (default: 500; "
         "MinAtar 100)" in text
     )
-    assert "(default: 128; 256 with epsilon-greedy and boltzmann; MinAtar 128)" in text
+    assert "(default: 128; 256 with boltzmann and epsilon-greedy; MinAtar 128)" in text
     assert "(default: none; LunarLander 5000)" in text
-    assert "delta^2, or |delta|" in text
+    assert "delta^2 (paper), or |delta| (absolute)" in text
     assert not re.search(r":math:|\\|`", out.partition("settings options")[2])
 
 

@@ -77,7 +77,7 @@ def adopt(loop: Loop, oracles: list[Oracle]) -> None:
     for name in ["q", "policy"] if loop.program.learns_policy else ["q"]:
         for i, network in enumerate(networks_of(loop, name, arrays)):
             setattr(oracles[i], name, network)
-        for moment in ["square", "mean"] if loop.program.optimiser == "adam" else ["square"]:
+        for moment in ["square", "mean"] if loop.program.optimiser_kind == "adam" else ["square"]:
             for i, network in enumerate(networks_of(loop, f"{name}_moments.{moment}", arrays)):
                 setattr(getattr(oracles[i], f"{name}_optimiser"), moment, network)
     for i, network in enumerate(networks_of(loop, "target", arrays)):

@@ -8,6 +8,7 @@ explore, which these tasks do not need.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ pytest.importorskip("gymnasium")
 from ipe.deep import learner
 from ipe.deep.loop import Loop
 from ipe.deep.settings import TrainingSettings, paper_settings
-from ipe.updates import paper_gradient
+from ipe.updates import UPDATES, paper_gradient
 from tests.environment_helpers import OWN
 
 CARTPOLE: dict[str, Any] = {
@@ -98,13 +99,13 @@ def no_end(patch: pytest.MonkeyPatch) -> None:
 
 def wrong_way(patch: pytest.MonkeyPatch) -> None:
     """The policy network climbs its error."""
-    gradient = paper_gradient
 
     def negated(*arguments: Any, **others: Any) -> Any:
-        found = gradient(*arguments, **others)
+        found = paper_gradient(*arguments, **others)
         return found._replace(theta=-found.theta)
 
-    patch.setattr(learner, "paper_gradient", negated)
+    uphill = replace(UPDATES["paper"], gradient=negated)
+    patch.setattr(learner, "UPDATES", {**UPDATES, "paper": uphill})
 
 
 BROKEN = [

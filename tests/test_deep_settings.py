@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ipe.deep.settings import BEHAVIOURS, TrainingSettings, paper_settings, read_settings
+from ipe.deep.settings import TrainingSettings, deep_behaviours, paper_settings, read_settings
 from ipe.errors import InputError
 
 MINIMAL: dict[str, Any] = {"environment": {"id": "CartPole-v1"}}
@@ -172,7 +172,7 @@ def test_the_papers_settings_elsewhere_and_changes() -> None:
     assert paper_settings("CartPole-v1").environment.frame_limit is None
     assert paper_settings("my.module:LunarLander-v9").environment.frame_limit == 5000
     assert paper_settings("minatar/Asterix").value_step_size == 1e-5
-    for behaviour in BEHAVIOURS:
+    for behaviour in deep_behaviours():
         assert paper_settings("CartPole-v1", behaviour).width == (128 if "ipe" in behaviour else 256)
     changed = paper_settings("LunarLander-v3", environment={"frame_limit": 100}, epsilon={"steps": 7}, width=3)
     assert (changed.environment.id, changed.environment.frame_limit) == ("LunarLander-v3", 100)

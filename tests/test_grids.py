@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "cases.a.grid.gamma[1]: input should be less than 1, found 1.5"),
     "an unknown behaviour": (
         {"base": LANDER | {"behaviour": "greedy"}},
-        "base.behaviour: input should be 'epsilon-ipe', 'ipe', 'epsilon-greedy' or 'boltzmann', found 'greedy'"),
+        "base.behaviour: must be one of boltzmann, epsilon-ipe, epsilon-greedy, ipe; found 'greedy'"),
     "no list": ({"grid": {"width": 8}}, "grid.width must be a list of values, found 8"),
     "an empty list": ({"grid": {"width": []}}, "grid.width is an empty list"),
     "NaN in the grid": ({"grid": {"gamma": [0.5, NAN]}}, "grid.gamma[1] must be finite, found nan"),
@@ -239,7 +239,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "list it in the grid of such a case"),
     "momentum of rmsprop": (
         {"grid": {"optimiser.momentum": [0.1]}},
-        "grid.optimiser.momentum has no effect with rmsprop; it is for optimiser.kind adam"),
+        "grid.optimiser.momentum has no effect with rmsprop; it is for optimiser.kind adam: "
+        "list it in the grid of such a case"),
     "a case's field that the grid varies": (
         {"grid": {"width": [8]}, "cases": {"a": {"width": 9}}},
         "cases.a.width has no effect: grid.width lists the values to take"),

@@ -23,7 +23,7 @@ from ipe.deep.networks import Architecture, backward, features, forward, initial
 from ipe.deep.optimisers import initial_moments, step
 from ipe.entropy import softmax
 from ipe.errors import InputError
-from ipe.updates import paper_gradient
+from ipe.updates import Transition, paper_gradient
 
 BLOCKS = 20
 """The number of contiguous blocks of a batch. A block is held out as a whole, or not at all: transitions that are
@@ -129,13 +129,13 @@ def _forward(net: Architecture, parameters: Any, observations: Any) -> Any:
 def _descend(net: Architecture, parameters: Any, data: list[Any], rows: Any, gamma: float, step_size: float) -> Any:
     """The parameters after one update of Adam per row of `rows`, which holds the transitions of its minibatch."""
     one = jnp.ones(1, jnp.float32)
-    hyper = {"decay": 0.999 * one, "momentum": 0.9 * one, "optimiser_epsilon": 1e-8 * one}
+    hyper = {"optimiser_decay": 0.999 * one, "optimiser_momentum": 0.9 * one, "optimiser_epsilon": 1e-8 * one}
 
     def update(carry: Any, chosen: Any) -> tuple[Any, None]:
         policy, moments, done = carry
         observation, q_next, q_sa, reward = (array[chosen] for array in data)
         theta, seen = forward(net, policy, features(net, observation[None]))
-        error, _ = paper_gradient(theta, q_next[None], q_sa[None], reward[None], gamma, False)
+        error, _ = paper_gradient(theta, Transition(q_sa[None], reward[None], gamma, False, q_next[None]))
         gradient = backward(net, policy, seen, error / chosen.shape[0])
         policy, moments = step("adam", policy, gradient, moments, step_size * one, hyper, done * one)
         return (policy, moments, done + 1.0), None

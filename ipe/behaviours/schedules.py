@@ -44,6 +44,10 @@ def exponential_schedule(step: AnyArray, initial: AnyArray, final: AnyArray, ste
     return initial ** (1.0 - done) * final**done
 
 
+SCHEDULES = {"linear": linear_schedule, "exponential": exponential_schedule}
+"""The schedules by name."""
+
+
 def _progress(step: AnyArray, steps: AnyArray) -> AnyArray:
     xp = namespace(step, steps)
     return xp.clip(xp.asarray(step) / xp.asarray(steps), 0.0, 1.0)

@@ -1,29 +1,34 @@
-r"""Options from a pydantic model: every field by its path, with its docstring as the help.
+r"""Options from a pydantic model: every field by its path, with its description as the help.
 
-A field of the model is an option, one of a part within it an option with a dot, `--epsilon.final`. All may be left
-out: `changes` gives those that were not, as nested mappings, which is what `ipe.deep.paper_settings` takes.
+A field of the model is an option; a field of a part is an option with a dot, `--epsilon.final`. Every option may be
+left out. `changes` gives the options that were given, as nested mappings, which `ipe.deep.paper_settings` takes.
 """
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import re
-import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Union, get_args, get_origin
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from ipe.cli.inputs import key_values
 from ipe.cli.options import flag, option, part
+from ipe.deep.roles import names_of
 from ipe.errors import InputError
 
 
 def options_of(
-    model: type[BaseModel], defaults: Mapping[str, str], bare: Sequence[str] = (), path: str = ""
+    model: type[BaseModel],
+    defaults: Mapping[str, str],
+    bare: Sequence[str] = (),
+    path: str = "",
+    more: Mapping[str, FieldInfo] = MappingProxyType({}),
 ) -> type[Any]:
     """A dataclass with an optional field for every field of a model, and one like it for every model within.
 
@@ -31,12 +36,14 @@ def options_of(
         model: the model.
         defaults: what the help says of a field's default, by its path. A field without an entry is no option.
         bare: paths of fields whose option is their name alone, without that of the part that they are in.
-        path: of the model within a larger one.
+        path: the path of the model within a larger one, with a dot at its end.
+        more: fields that the model takes besides its declared ones.
     """
-    help_texts = docstrings(model)
+    taken = {**model.model_fields, **more}
+    help_texts = {name: plain(field.description or "") for name, field in taken.items()}
     fields: list[tuple[str, Any, Any]] = []
-    for name, field in model.model_fields.items():
-        kind: Any = field.annotation
+    for name, field in taken.items():
+        kind: Any = field.annotation if (names := names_of(field)) is None else Literal[names]
         whole = f"{path}{name}"
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             made = options_of(kind, defaults, bare, f"{whole}.")
@@ -105,19 +112,6 @@ def read_key_values(text: str, option: str) -> dict[str, Any]:
         return key_values(text)
     except InputError as error:
         raise InputError(f"{option}: {error}") from None
-
-
-def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The strings under the fields of a model, as plain text, by the field's name."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    assert isinstance(definition, ast.ClassDef)
-    found = dict.fromkeys(model.model_fields, "")
-    for statement, following in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            match following:
-                case ast.Expr(value=ast.Constant(value=str(text))):
-                    found[statement.target.id] = plain(inspect.cleandoc(text))
-    return found
 
 
 _TEX = (

@@ -1,12 +1,13 @@
-"""The settings that `ipe train` was given: the paper's, but for the options that are there."""
+"""The settings of `ipe train`: the paper's, changed by the options that are given."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipe.base.nested import at_path
+from ipe.base.nested import at_path, merged
+from ipe.behaviours import BEHAVIOURS
 from ipe.cli.settings_options import options_of, paths, read_key_values
-from ipe.deep.settings import ONLY_WITH, TrainingSettings, paper_settings
+from ipe.deep.settings import TrainingSettings, deep_behaviours, extra_fields, no_effect, paper_settings
 from ipe.errors import InputError
 
 _BARE = ("environment.frame_limit",)
@@ -14,9 +15,10 @@ _BARE = ("environment.frame_limit",)
 
 def _defaults() -> dict[str, str]:
     """The paper's value of every setting, in words where it depends on the environment or the behaviour."""
+    wide = [name for name in deep_behaviours() if not BEHAVIOURS[name].needs_policy]
     cases = {
         "": paper_settings("Other-v0"),
-        "with epsilon-greedy and boltzmann": paper_settings("Other-v0", "epsilon-greedy"),
+        f"with {' and '.join(wide)}": paper_settings("Other-v0", wide[0]),
         "LunarLander": paper_settings("LunarLander-v3"),
         "MinAtar": paper_settings("minatar/Freeway"),
     }
@@ -30,9 +32,9 @@ def _defaults() -> dict[str, str]:
             words.insert(1, f"{_words(values[1])} {list(cases)[1]}")
             words += [f"MinAtar {_words(values[3])}"] if values[3] == values[0] else []
         out[path] = "; ".join(words) if values[0] != {} else ""
-    del out["environment.id"]  # the word that is no option
+    del out["environment.id"]  # ENV, which is no option
     out["behaviour"] = usual["behaviour"]
-    return out
+    return out | {name: _words(field.default) for name, field in extra_fields().items()}
 
 
 def _words(value: Any) -> str:
@@ -42,26 +44,21 @@ def _words(value: Any) -> str:
 if TYPE_CHECKING:
     SettingsOptions = Any
 else:
-    SettingsOptions = options_of(TrainingSettings, _defaults(), bare=_BARE)
+    SettingsOptions = options_of(TrainingSettings, _defaults(), bare=_BARE, more=extra_fields())
 """An option for every setting, all of them left out by default."""
 
 
 def settings_from(environment: str, given: dict[str, Any]) -> TrainingSettings:
-    """The paper's, with what was given instead; refused if some of that would have no effect."""
-    values = dict(given)
-    behaviour = values.pop("behaviour", "epsilon-ipe")
-    for path in paths(values):
-        behaviours = ONLY_WITH.get(path.partition(".")[0], (behaviour,))
-        if behaviour not in behaviours:
-            others = " and ".join(behaviours)
-            raise InputError(f"{option_of(path)} has no effect with the behaviour {behaviour}; it is for {others}")
-    own = values.get("environment", {})
-    if "options" in own:
-        values["environment"] = {**own, "options": read_key_values(own["options"], "--environment.options")}
-    settings = paper_settings(environment, behaviour, **values)
-    if "momentum" in values.get("optimiser", {}) and settings.optimiser.kind == "rmsprop":
-        raise InputError("--optimiser.momentum has no effect with rmsprop; it is for --optimiser.kind adam")
-    if "channels" in values and not _shows_images(settings):
+    """The paper's settings with those that were given; a setting that would have no effect is refused."""
+    values = merged({"behaviour": "epsilon-ipe", "optimiser": {"kind": "rmsprop"}}, given)
+    for path in paths(given):
+        if why := no_effect(path, values["behaviour"], values["optimiser"]["kind"]):
+            raise InputError(f"{option_of(path)} has no effect {why}")
+    where = values.get("environment", {})
+    if "options" in where:
+        values["environment"] = {**where, "options": read_key_values(where["options"], "--environment.options")}
+    settings = paper_settings(environment, **values)
+    if "channels" in given and not _shows_images(settings):
         raise InputError(f"--channels has no effect with {environment}, which shows vectors; it is for images")
     return settings
 
@@ -75,6 +72,6 @@ def _shows_images(settings: TrainingSettings) -> bool:
 
 
 def option_of(path: str) -> str:
-    """The option that a setting has."""
+    """The option of a setting, from the setting's path."""
     name = path.rpartition(".")[2] if path in _BARE else path
     return f"--{name.replace('_', '-')}"

@@ -156,12 +156,15 @@ def policy_in_words(trained: Trained, behaviour: bool, seeds: Sequence[int]) -> 
     settings = trained.run.settings
     if not behaviour:
         return "greedy on Q"
-    if settings.behaviour == "epsilon-greedy":
-        found = sorted({f"{trained.epsilon(seed):g}" for seed in seeds}, key=float)
-        return f"epsilon-greedy on Q with epsilon = {found[0]}" + (f" to {found[-1]}" if len(found) > 1 else "")
-    if settings.behaviour == "boltzmann":
-        return f"boltzmann on Q with temperature = {settings.temperature:g}"
-    return f"{settings.behaviour}, from the policy network"
+    if settings.learns_policy:
+        return f"{settings.behaviour}, from the policy network"
+    seen = [trained.numbers(seed) for seed in seeds]
+    ranges = [f"{name} = {_span(sorted({f'{each[name]:g}' for each in seen}, key=float))}" for name in seen[0]]
+    return f"{settings.behaviour} on Q" + (f" with {', '.join(ranges)}" if ranges else "")
+
+
+def _span(values: Sequence[str]) -> str:
+    return values[0] + (f" to {values[-1]}" if len(values) > 1 else "")
 
 
 def _evaluate(

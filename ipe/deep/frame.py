@@ -21,7 +21,7 @@ class Frame(NamedTuple):
     """A frame of a batch of seeds. The first axis of every array is the seeds."""
 
     whole: Any
-    """Whole numbers, int32. Their columns are `slots`, `updates_before` and `minibatch`."""
+    """Whole numbers, int32. Their columns are `slots`, `updates_before`, `acting_step` and `minibatch`."""
     real: Any
     """Real numbers, float32. Their columns are `step`, `epsilon`, `draw`, `at_random` and `updates`."""
     arrived: Any
@@ -39,7 +39,7 @@ class Frame(NamedTuple):
             batch: transitions in a minibatch.
         """
         (size,), dtype = form.stored
-        whole, real = np.zeros((seeds, 4 + batch), np.int32), np.zeros((seeds, 7), np.float32)
+        whole, real = np.zeros((seeds, 5 + batch), np.int32), np.zeros((seeds, 7), np.float32)
         return cls(whole, real, np.zeros((seeds, size), dtype), np.zeros((seeds, size), dtype))
 
     @property
@@ -53,9 +53,14 @@ class Frame(NamedTuple):
         return self.whole[:, 3]
 
     @property
+    def acting_step(self) -> Any:
+        """How many frames after the warm-up came before the next action."""
+        return self.whole[:, 4]
+
+    @property
     def minibatch(self) -> Any:
         """The slots of the replay from which the minibatch's transitions start."""
-        return self.whole[:, 4:]
+        return self.whole[:, 5:]
 
     @property
     def step(self) -> Any:

@@ -4,8 +4,8 @@ The order within a frame is the specification's: the step just taken goes into t
 Q-network is updated towards the target network's values, then the policy network on the same minibatch; then the next
 action is chosen, from the updated networks. The environment's step, and with it the next frame, is the host's.
 
-Numbers that a setting may change (`Hyper`) are arguments; what changes the formulas or the shapes (`Program`) is
-compiled in. Both networks and the replay are updated in place: the state is donated.
+Numbers that a setting may change (`TrainingSettings.numbers`) are arguments; what changes the formulas or the shapes
+(`Program`) is compiled in. Both networks and the replay are updated in place: the state is donated.
 """
 
 from __future__ import annotations
@@ -16,58 +16,67 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ipe.behaviours import boltzmann, epsilon_greedy, ipe, sample_at
+from ipe.behaviours import Behaviour, View, sample_at
 from ipe.deep import networks
 from ipe.deep.frame import ACTION, END, REWARD, Frame
 from ipe.deep.native import calls
 from ipe.deep.networks import Architecture
 from ipe.deep.optimisers import clipped, step
 from ipe.deep.replay import CONTINUES, TERMINATED, Format
-from ipe.entropy import entropy_from_logits, epsilon_from_logits, uniform
-from ipe.updates import absolute_gradient, paper_gradient
+from ipe.deep.settings import TrainingSettings
+from ipe.entropy import entropy_from_logits, uniform
+from ipe.updates import UPDATES, PolicyUpdate, Transition
 
 COUNTS = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames", "updates", "sound")
 """Sums per seed over the frames since they were last read; `sound` are the updates before the first one whose errors
 were not finite."""
-
-HYPER = (
-    "gamma",
-    "value_step_size",
-    "policy_step_size",
-    "decay",
-    "momentum",
-    "optimiser_epsilon",
-    "clip",
-    "huber",
-    "entropy_bonus",
-    "temperature",
-)
-"""The numbers of a setting that the program reads, one per seed."""
 
 
 class Program(NamedTuple):
     """What is compiled."""
 
     architecture: Architecture
+    """The shape of the networks."""
     form: Format
+    """How observations are stored."""
     slots: int
-    """Of one seed's replay."""
-    behaviour: str
-    optimiser: str
-    policy_update: str
-    delta_q: str
-    double_q: bool
-    n_step: int
-    clips: bool
-    huber: bool
-    entropy_bonus: bool
+    """How many slots one seed's replay has."""
     products: str
-    """Whose matrix products: native, or xla."""
+    """Whose matrix products are used: native, or xla."""
+    numbers: tuple[str, ...]
+    """The names of the numbers that the program is called with, one number for each seed."""
+    behaviour: Behaviour
+    """How the agent acts."""
+    policy_update: PolicyUpdate
+    """What the policy network descends, if there is one."""
+    optimiser_kind: str
+    """The optimiser: rmsprop, or adam."""
+    optimiser_clip: bool
+    """Whether gradients are clipped."""
+    delta_q: str
+    """Whose Q stands in the policy update's error: target, or online."""
+    entropy_bonus: bool
+    """Whether the policy update has an entropy bonus."""
+    double_q: bool
+    """Whether the Q-network chooses the action that the target network values."""
+    huber: bool
+    """Whether the value loss is Huber's, and not the squared error."""
+    n_step: int
+    """Rewards before bootstrapping."""
 
     @property
     def learns_policy(self) -> bool:
         """Whether there is a policy network."""
-        return self.behaviour in ("epsilon-ipe", "ipe")
+        return self.behaviour.needs_policy
+
+
+def program_of(
+    settings: TrainingSettings, architecture: Architecture, form: Format, slots: int, products: str
+) -> Program:
+    """The program that settings need; they name the fields of `Program` that are choices."""
+    choices = {name: value for name, value in settings.program.items() if name in Program._fields}
+    choices |= {"behaviour": settings.acts, "policy_update": UPDATES[settings.policy_update]}
+    return Program(architecture, form, slots, products, tuple(settings.numbers), **choices)
 
 
 class Sample(NamedTuple):
@@ -94,7 +103,7 @@ def advance(
         updating: whether all, some (those of `frame.updates`) or none of the seeds are updated.
         state: networks, moments, replay and counts.
         spare: arrays like those of the networks that learn, to write the new ones into.
-        numbers: `HYPER`, first axis those, second axis the seeds.
+        numbers: the values of `Program.numbers`, first axis those, second axis the seeds.
         frame: what the host says.
 
     Returns:
@@ -114,7 +123,7 @@ def compiled(program: Program, updating: str) -> Any:
     """
 
     def run(state: dict[str, Any], live: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:
-        return _frame(program, updating, state | live, dict(zip(HYPER, numbers, strict=True)), frame)
+        return _frame(program, updating, state | live, dict(zip(program.numbers, numbers, strict=True)), frame)
 
     return jax.jit(run, donate_argnums=0, keep_unused=True)
 
@@ -128,7 +137,7 @@ def compiled_start(program: Program) -> Any:
         for seed in range(frame.current.shape[0]):
             place = (seed * program.slots, 0)
             observation = jax.lax.dynamic_update_slice(observation, frame.current[seed : seed + 1], place)
-        action, _ = _act(program, state, dict(zip(HYPER, numbers, strict=True)), frame)
+        action, _ = _act(program, state, dict(zip(program.numbers, numbers, strict=True)), frame)
         return {**state, "replay": {**state["replay"], "observation": observation}}, action
 
     return jax.jit(run, donate_argnums=0)
@@ -247,11 +256,12 @@ def _update(
             both, _ = forward(net, new["q"], sample.inputs[:, : 2 * batch])
             q_here, q_next = both[:, :batch], both[:, batch:]
         theta, layers = forward(net, state["policy"], next_)
-        function = paper_gradient if program.policy_update == "paper" else absolute_gradient
         tau: Any = hyper["entropy_bonus"][:, None] if program.entropy_bonus else 0.0
-        error, delta = function(
-            theta, q_next, (q_here * taken).sum(-1), sample.reward, hyper["gamma"][:, None], sample.terminal, tau=tau
-        )
+        gamma = hyper["gamma"][:, None]
+        transition = Transition((q_here * taken).sum(-1), sample.reward, gamma, sample.terminal, q_next)
+        gradient = program.policy_update.gradient
+        assert gradient is not None
+        error, delta = gradient(theta, transition, tau=tau)
         new |= _stepped(program, "policy", state, layers, error / batch, hyper["policy_step_size"], hyper, done)
         seen["ipe_error"] = jnp.abs(delta).mean(-1)
     return new, seen
@@ -269,13 +279,13 @@ def _stepped(
 ) -> dict[str, Any]:
     """A network and its moments after a step, from the gradient in its outputs."""
     moments = f"{name}_moments"
-    if program.products == "native" and program.optimiser == "rmsprop" and not program.clips:
+    if program.products == "native" and program.optimiser_kind == "rmsprop" and not program.optimiser_clip:
         new, memory = calls.rmsprop(program.architecture, state[name], seen, error, state[moments], step_size, hyper)
         return {name: new, moments: memory}
     gradient = _functions(program).backward(program.architecture, state[name], seen, error)
-    if program.clips:
-        gradient = clipped(gradient, hyper["clip"])
-    new, memory = step(program.optimiser, state[name], gradient, state[moments], step_size, hyper, done)
+    if program.optimiser_clip:
+        gradient = clipped(gradient, hyper["optimiser_clip"])
+    new, memory = step(program.optimiser_kind, state[name], gradient, state[moments], step_size, hyper, done)
     return {name: new, moments: memory}
 
 
@@ -292,21 +302,16 @@ def _functions(program: Program) -> Any:
 
 
 def _act(program: Program, state: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> tuple[Any, dict[str, Any]]:
-    """An action per seed, and what the behaviour looked like."""
+    """An action per seed, and the behaviour's epsilon and the policy's entropy as far as there are such."""
     net, functions = program.architecture, _functions(program)
     inputs = _features(program, frame.current[:, None])
     q = functions.act(net, state["q"], inputs)[:, 0]
-    seen = {}
-    if program.learns_policy:
-        logits = functions.act(net, state["policy"], inputs)[:, 0]
-        seen["entropy"] = entropy_from_logits(logits)
-    if program.behaviour == "ipe":
-        pi = ipe(logits)
-    elif program.behaviour == "boltzmann":
-        pi = boltzmann(q, hyper["temperature"])
-    else:
-        epsilon = epsilon_from_logits(logits) if program.behaviour == "epsilon-ipe" else frame.epsilon
-        seen["epsilon"] = epsilon
-        pi = epsilon_greedy(q, epsilon)
+    logits = functions.act(net, state["policy"], inputs)[:, 0] if program.learns_policy else None
+    scheduled = {each.name: frame.epsilon for each in program.behaviour.hyperparameters if each.scheduled}
+    acting = program.behaviour.act(View(q, logits, step=frame.acting_step), hyper | scheduled)
+    seen = {} if logits is None else {"entropy": entropy_from_logits(logits)}
+    if acting.epsilon is not None:
+        seen["epsilon"] = acting.epsilon
+    pi = acting.probabilities
     pi = jnp.where(frame.at_random[:, None] > 0, uniform(pi), pi)
     return sample_at(pi, frame.draw).astype(jnp.int32), seen

@@ -20,7 +20,7 @@ import numpy as np
 from ipe.deep.checkpoints import Checkpoint, under
 from ipe.deep.environments import Environment, EnvironmentFailure, EnvironmentSpec, make_environment
 from ipe.deep.frame import END, Frame, store
-from ipe.deep.learner import COUNTS, HYPER, Program, advance, compiled_start, copy_targets
+from ipe.deep.learner import COUNTS, Program, advance, compiled_start, copy_targets, program_of
 from ipe.deep.native import library
 from ipe.deep.networks import Architecture, initial_parameters
 from ipe.deep.optimisers import initial_moments
@@ -83,7 +83,7 @@ class Loop:
         filled = [min(lane, len(seeds) - 1) for lane in range(self.lanes)]
         self._timetable = Timetable([self.settings[i] for i in filled])
         self._draws = FrameDraws([self.seeds[i] for i in filled], settings[0].batch)
-        self._numbers = jnp.asarray(np.array([_numbers(self.settings[i]) for i in filled], np.float32).T)
+        self._numbers = jnp.asarray(np.array([list(self.settings[i].numbers.values()) for i in filled], np.float32).T)
         self._frame = Frame.empty(self.lanes, self.form, settings[0].batch)
         self._clock = (0, time.perf_counter())
         self._state: dict[str, Any] = {}
@@ -178,7 +178,7 @@ class Loop:
         generators = [network_generator(seed) for seed in seeds]
         net = self.program.architecture
         q = initial_parameters(net, generators)
-        kind = self.program.optimiser
+        kind = self.program.optimiser_kind
         state = {
             "q": q,
             "target": jax.tree.map(jnp.copy, q),
@@ -291,7 +291,7 @@ class Loop:
     def _applicable(self, values: dict[str, float]) -> dict[str, float]:
         """NaN for what the behaviour does not have."""
         without = [] if self.program.learns_policy else ["entropy", "ipe_error"]
-        if self.program.behaviour in ("ipe", "boltzmann"):
+        if self.program.behaviour.epsilon is None:
             without.append("epsilon")
         return values | dict.fromkeys(without, np.nan)
 
@@ -335,21 +335,7 @@ def _shapes(
     net = architecture(own, spec)
     if net.image and len(settings) > 1:
         raise InputError(f"images are trained one seed at a time, found {len(settings)}")
-    program = Program(
-        architecture=net,
-        form=form,
-        slots=Slots(1, own.replay).size,
-        behaviour=own.behaviour,
-        optimiser=own.optimiser.kind,
-        policy_update=own.policy_update,
-        delta_q=own.delta_q,
-        double_q=own.double_q,
-        n_step=own.n_step,
-        clips=own.optimiser.clip > 0.0,
-        huber=own.huber > 0.0,
-        entropy_bonus=own.entropy_bonus > 0.0,
-        products=_products(net, checkpoint),
-    )
+    program = program_of(own, net, form, Slots(1, own.replay).size, _products(net, checkpoint))
     # XLA rounds a batch of one differently from larger ones, among which it makes no difference.
     alone = net.image or program.products == "native"
     return form, program, len(settings) if alone else max(2, len(settings))
@@ -363,23 +349,6 @@ def _products(net: Architecture, checkpoint: Checkpoint | None) -> str:
     if begun == "native" and (why := library.reason(net)):
         raise InputError(f"the run was begun with native products, which cannot be used here: {why}")
     return begun
-
-
-def _numbers(own: TrainingSettings) -> list[float]:
-    optimiser = own.optimiser
-    values = {
-        "gamma": own.gamma,
-        "value_step_size": own.value_step_size,
-        "policy_step_size": own.policy_step_size,
-        "decay": optimiser.decay,
-        "momentum": optimiser.momentum,
-        "optimiser_epsilon": optimiser.epsilon,
-        "clip": optimiser.clip,
-        "huber": own.huber,
-        "entropy_bonus": own.entropy_bonus,
-        "temperature": own.temperature,
-    }
-    return [values[name] for name in HYPER]
 
 
 def _named(tree: Any) -> list[tuple[str, Any]]:

@@ -44,13 +44,14 @@ def step(
         gradient: g.
         moments: v as `square`, m as `mean`.
         step_size: :math:`\alpha`.
-        hyper: `decay` (:math:`\rho`), `momentum` (:math:`\beta`), `optimiser_epsilon` (:math:`\varepsilon`).
+        hyper: `optimiser_decay` (:math:`\rho`), `optimiser_momentum` (:math:`\beta`) and `optimiser_epsilon`
+            (:math:`\varepsilon`).
         updates: t - 1.
 
     Returns:
         The new parameters and moments.
     """
-    decay, epsilon = hyper["decay"], hyper["optimiser_epsilon"]
+    decay, epsilon = hyper["optimiser_decay"], hyper["optimiser_epsilon"]
     square = _each(lambda v, g, rho: rho * v + (1.0 - rho) * (g * g), moments["square"], gradient, decay)
     if kind == "rmsprop":
         new = {
@@ -58,7 +59,7 @@ def step(
             for name, g in gradient.items()
         }
         return new, {"square": square}
-    beta, t = hyper["momentum"], updates + 1.0
+    beta, t = hyper["optimiser_momentum"], updates + 1.0
     mean = _each(lambda m, g, b: b * m + (1.0 - b) * g, moments["mean"], gradient, beta)
     size, scale = step_size / (1.0 - beta**t), jnp.sqrt(1.0 - decay**t)
     new = {

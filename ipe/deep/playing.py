@@ -1,8 +1,7 @@
 r"""A trained run in its environment again: its networks, read from disk, and the actions that they choose.
 
-Two ways to act: greedily, by :math:`\arg\max_a Q(s,a)`, ties broken at random; or by the run's own behaviour as it is
-when training ended or was stopped: epsilon-IPE and IPE from the policy network, Boltzmann, and epsilon-greedy with the
-epsilon that its schedule has at the seed's last frame.
+An agent acts in one of two ways: greedily, by :math:`\arg\max_a Q(s,a)`, ties broken at random; or by the run's
+behaviour as it was when training ended or was stopped, with the epsilon that a schedule has at the seed's last frame.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from ipe.behaviours import boltzmann, epsilon_greedy, exponential_schedule, greedy, ipe, linear_schedule, sample_at
+from ipe.behaviours import BEHAVIOURS, Behaviour, View, sample_at
+from ipe.behaviours.schedules import SCHEDULES
 from ipe.deep.environments import Environment, EnvironmentSpec, make_environment
 from ipe.deep.loop import Outcome, architecture
 from ipe.deep.networks import Architecture, features, forward
@@ -44,39 +44,51 @@ class Trained:
     environment: EnvironmentSettings
     spec: EnvironmentSpec
     networks: dict[str, dict[str, NDArray[np.float32]]]
-    """`q`, and `policy` if there is one: `matrix` and `rest`, first axis `seeds`."""
+    """The networks `q` and, if there is one, `policy`: of each the arrays `matrix` and `rest`, first axis `seeds`."""
     seeds: list[int]
-    """Of the run's, those whose training has begun."""
+    """The seeds of the run whose training has begun."""
 
     def parameters(self, seed: int) -> dict[str, dict[str, NDArray[np.float32]]]:
         """The networks of one seed; the first axis stays, of length one."""
         i = self.seeds.index(seed)
-        return {net: {part: array[i : i + 1] for part, array in own.items()} for net, own in self.networks.items()}
+        return {name: {part: array[i : i + 1] for part, array in net.items()} for name, net in self.networks.items()}
 
     def outcomes(self) -> list[Outcome]:
         """How far each seed has come."""
         try:
-            return [Outcome(**own) for own in self.run.content["outcomes"]]
+            return [Outcome(**outcome) for outcome in self.run.content["outcomes"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"{self.run.folder / 'run.json'}: outcomes are missing or wrong ({error})") from None
 
+    def step(self, seed: int) -> int:
+        """How many frames after the warm-up came before a seed's next action."""
+        (frame,) = [outcome.frame for outcome in self.outcomes() if outcome.seed == seed]
+        return max(frame - self.run.settings.warm_up, 0)
+
     def epsilon(self, seed: int) -> float:
-        """What the schedule of epsilon has for a seed's next action."""
-        (frame,) = [own.frame for own in self.outcomes() if own.seed == seed]
-        own = self.run.settings.epsilon
-        schedule = linear_schedule if own.kind == "linear" else exponential_schedule
-        return float(schedule(max(frame - self.run.settings.warm_up, 0), own.initial, own.final, own.steps))
+        """The epsilon that the schedule has for a seed's next action."""
+        schedule = self.run.settings.epsilon
+        return float(SCHEDULES[schedule.kind](self.step(seed), schedule.initial, schedule.final, schedule.steps))
+
+    def numbers(self, seed: int) -> dict[str, float]:
+        """The numbers of the run's behaviour for a seed's next action."""
+        settings = self.run.settings
+        declared = settings.acts.hyperparameters
+        return {
+            each.name: self.epsilon(seed) if each.scheduled else float(getattr(settings, each.name))
+            for each in declared
+        }
 
     def unusable(self) -> dict[int, str]:
         """Why some seeds have nothing to show: their training failed, diverged, or has not begun."""
         why = {
-            own.seed: f"{own.status} at frame {own.frame}: {own.reason}"
-            for own in self.outcomes()
-            if own.status in ("failed", "diverged")
+            outcome.seed: f"{outcome.status} at frame {outcome.frame}: {outcome.reason}"
+            for outcome in self.outcomes()
+            if outcome.status in ("failed", "diverged")
         }
         why |= {seed: "was not begun when training was stopped" for seed in self.run.seeds if seed not in self.seeds}
         for seed in self.seeds:
-            arrays = [array for own in self.parameters(seed).values() for array in own.values()]
+            arrays = [array for net in self.parameters(seed).values() for array in net.values()]
             if seed not in why and not all(np.isfinite(array).all() for array in arrays):
                 why[seed] = "diverged: its networks hold numbers that are not finite"
         return why
@@ -86,25 +98,25 @@ def read_trained(folder: Path, frame_limit: int | None = None) -> Trained:
     """A run with its networks, as of the moment when its training last ended or was stopped.
 
     Args:
-        folder: of the run.
+        folder: the run's folder.
         frame_limit: frames after which an episode is truncated, instead of the run's own limit.
 
     Raises:
         InputError: naming the file that is missing, damaged, or does not fit the settings.
     """
     run = open_run(folder)
-    own = run.settings.environment
+    where = run.settings.environment
     if frame_limit is not None:
         if frame_limit < 1:
             raise InputError(f"frame_limit must be 1 or more, found {frame_limit}")
-        own = own.model_copy(update={"frame_limit": frame_limit})
-    environment = make_environment(own, 0)
+        where = where.model_copy(update={"frame_limit": frame_limit})
+    environment = make_environment(where, 0)
     environment.close()
     seeds = run.content.get("networks_seeds", run.seeds)
     if not isinstance(seeds, list) or not set(seeds) <= set(run.seeds):
         raise InputError(f"{folder / 'run.json'}: networks_seeds must be seeds of the run, found {seeds!r:.100}")
     networks = _networks(run, architecture(run.settings, environment.spec), len(seeds))
-    return Trained(run, own, environment.spec, networks, seeds)
+    return Trained(run, where, environment.spec, networks, seeds)
 
 
 def _networks(run: Run, net: Architecture, seeds: int) -> dict[str, dict[str, NDArray[np.float32]]]:
@@ -146,7 +158,7 @@ def evaluation_seed(seed: int, trained: int) -> int:
     Every trained seed gets episodes of its own, the same ones however it acts.
 
     Args:
-        seed: of the evaluation.
+        seed: the seed of the evaluation.
         trained: the trained seed.
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(_EVALUATION, trained))
@@ -157,12 +169,13 @@ class Choice(NamedTuple):
     """What an agent does in a state."""
 
     action: int
+    """The index of the action."""
     epsilon: float
-    """Of its own behaviour, or the one that its policy network asks for; NaN if there is none."""
+    """The epsilon that it acts with, or else the one that its policy network asks for; NaN if there is neither."""
 
 
 Agent = Callable[[NDArray[Any]], Choice]
-"""From an observation to an action."""
+"""A function of an observation that chooses an action."""
 
 
 def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agent:
@@ -175,10 +188,10 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
         behaviour: whether it acts by its own behaviour, or greedily.
     """
     settings = trained.run.settings
-    kind = settings.behaviour if behaviour else "greedy"
+    acts = settings.acts if behaviour else BEHAVIOURS["greedy"]
     net = architecture(settings, trained.spec)
-    numbers = (trained.epsilon(seed), settings.temperature)
-    choose = _chooser(net, kind, settings.learns_policy, trained.spec.scale, numbers)
+    numbers = tuple(trained.numbers(seed).items())
+    choose = _chooser(net, acts, settings.learns_policy, trained.spec.scale, trained.step(seed), numbers)
     parameters = jax.tree.map(jnp.asarray, trained.parameters(seed))
     sequence = np.random.SeedSequence(evaluation, spawn_key=(_EVALUATION, seed, 1))
     generator = np.random.Generator(np.random.Philox(sequence))
@@ -191,26 +204,23 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
 
 
 @lru_cache(maxsize=32)
-def _chooser(net: Architecture, kind: str, learns_policy: bool, scale: float, numbers: tuple[float, float]) -> Any:
+def _chooser(
+    net: Architecture,
+    behaviour: Behaviour,
+    learns_policy: bool,
+    scale: float,
+    step: int,
+    numbers: tuple[tuple[str, float], ...],
+) -> Any:
     """The compiled function (parameters, observation, draw) -> (action, epsilon)."""
-    scheduled, temperature = numbers
 
     def choose(parameters: dict[str, Any], observation: Any, draw: Any) -> tuple[Any, Any]:
         inputs = features(net, (observation.astype(jnp.float32) * jnp.float32(scale))[None, None])
         q = forward(net, parameters["q"], inputs)[0][0, 0]
-        epsilon: Any = jnp.float32(scheduled if kind == "epsilon-greedy" else jnp.nan)
-        if learns_policy:
-            logits = forward(net, parameters["policy"], inputs)[0][0, 0]
-            epsilon = epsilon_from_logits(logits)
-        if kind == "greedy":
-            pi = greedy(q)
-        elif kind == "ipe":
-            pi = ipe(logits)
-        elif kind == "boltzmann":
-            pi = boltzmann(q, temperature)
-        else:
-            pi = epsilon_greedy(q, epsilon)
-        return sample_at(pi, draw), epsilon
+        logits = forward(net, parameters["policy"], inputs)[0][0, 0] if learns_policy else None
+        acting = behaviour.act(View(q, logits, step=step), {name: jnp.float32(value) for name, value in numbers})
+        asked = jnp.float32(jnp.nan) if logits is None else epsilon_from_logits(logits)
+        return sample_at(acting.probabilities, draw), asked if acting.epsilon is None else acting.epsilon
 
     return jax.jit(choose)
 
@@ -219,11 +229,11 @@ class Moment(NamedTuple):
     """A state of an episode."""
 
     frame: int
-    """Steps so far."""
+    """How many steps the episode has taken so far."""
     total: float
-    """The rewards so far."""
+    """The sum of the rewards so far."""
     epsilon: float
-    """As in `Choice`; at the end, that of the last state."""
+    """The epsilon of the state, as in `Choice`; at the end, that of the last state."""
     over: bool
     """Whether the episode has ended here."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.behaviours import exponential_schedule, linear_schedule
+from ipe.behaviours.schedules import SCHEDULES
 from ipe.deep.frame import Frame
 from ipe.deep.settings import TrainingSettings
 
@@ -20,19 +20,19 @@ _BLOCK = 1024
 
 
 class Timetable:
-    """Those of a batch of runs.
+    """When each run of a batch does what.
 
     Args:
-        settings: one per run.
+        settings: the settings of each run.
     """
 
     def __init__(self, settings: Sequence[TrainingSettings]) -> None:
-        self._warm_up = np.array([own.warm_up for own in settings])
-        self._every = np.array([own.update_every for own in settings])
-        self._period = np.array([own.target_period for own in settings])
+        self._warm_up = np.array([each.warm_up for each in settings])
+        self._every = np.array([each.update_every for each in settings])
+        self._period = np.array([each.target_period for each in settings])
         self._kind = settings[0].epsilon.kind
         self._ends = [
-            np.array([getattr(own.epsilon, name) for own in settings], np.float64)
+            np.array([getattr(each.epsilon, name) for each in settings], np.float64)
             for name in ("initial", "final", "steps")
         ]
         self._simple = not self._warm_up.any() and bool((self._every == 1).all())
@@ -44,7 +44,7 @@ class Timetable:
 
         Args:
             frame: receives these columns.
-            number: of the frame, counted from 0; -1 before the first one.
+            number: the frame's number, counted from 0; -1 before the first frame.
 
         Returns:
             Whether all, some or none of the runs update.
@@ -52,9 +52,11 @@ class Timetable:
         frame.epsilon[:] = self._epsilons(number + 1)
         if self._simple:
             frame.updates_before[:] = max(number, 0)
+            frame.acting_step[:] = number + 1
             frame.updates[:] = 1.0
             return "all"
         after = number + 1 - self._warm_up
+        frame.acting_step[:] = np.maximum(after, 0)
         frame.updates_before[:] = np.maximum(after - 1, 0) // self._every
         updates = (after > 0) & (after % self._every == 0)
         frame.at_random[:] = number + 1 < self._warm_up
@@ -78,6 +80,5 @@ class Timetable:
         block, row = divmod(t, _BLOCK)
         if self._block[0] != block:
             steps = np.maximum(np.arange(block * _BLOCK, (block + 1) * _BLOCK)[:, None] - self._warm_up, 0)
-            schedule = linear_schedule if self._kind == "linear" else exponential_schedule
-            self._block = (block, schedule(steps.astype(np.float64), *self._ends))
+            self._block = (block, SCHEDULES[self._kind](steps.astype(np.float64), *self._ends))
         return self._block[1][row]

@@ -2,67 +2,80 @@ r"""What a training run is: every choice, checked, frozen, and the paper's by de
 
 `paper_settings(environment, behaviour)` gives the appendix's bold values; `TrainingSettings` is what the learner
 reads. Settings that are numbers (step sizes, periods, schedules) are traced by the compiled program: runs that differ
-only in them share it, and may share a batch. Those that change the program's shape or its formulas are listed by
-`TrainingSettings.program`.
+only in them share it, and may share a batch. Each setting is declared once, here, with its `Role`; the numbers of a
+behaviour are declared with the behaviour (`ipe.behaviours`).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from ipe.base.nested import merged
 from ipe.base.words import did_you_mean
+from ipe.behaviours import BEHAVIOURS, Behaviour, Hyperparameter
+from ipe.behaviours.kinds.boltzmann import TEMPERATURE
+from ipe.deep.roles import COMPILED, SWITCH, TRACED, Leaf, Names, Role, leaves
 from ipe.errors import InputError
-
-BehaviourName = Literal["epsilon-ipe", "ipe", "epsilon-greedy", "boltzmann"]
-BEHAVIOURS: tuple[BehaviourName, ...] = ("epsilon-ipe", "ipe", "epsilon-greedy", "boltzmann")
-_POLICY = ("epsilon-ipe", "ipe")
-
-ONLY_WITH = {
-    "epsilon": ("epsilon-greedy",),
-    "temperature": ("boltzmann",),
-    "policy_step_size": _POLICY,
-    "policy_update": _POLICY,
-    "entropy_bonus": _POLICY,
-    "delta_q": _POLICY,
-}
-"""The behaviours that a setting has an effect with; the others have one with all."""
+from ipe.updates import UPDATES
 
 _Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 _NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+_Decay = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+def deep_behaviours() -> tuple[str, ...]:
+    """The names of the behaviours that the deep agent offers."""
+    return tuple(name for name, behaviour in BEHAVIOURS.items() if behaviour.deep)
+
+
+def deep_updates() -> tuple[str, ...]:
+    """The names of the policy updates that the deep agent offers: those that have a gradient."""
+    return tuple(name for name, update in UPDATES.items() if update.gradient is not None)
+
+
+_BEHAVIOUR, _UPDATE = Names(deep_behaviours), Names(deep_updates)
+
+
+def _field(hyperparameter: Hyperparameter) -> Any:
+    """The field of a behaviour's number."""
+    low: dict[str, Any] = {"gt" if hyperparameter.above else "ge": hyperparameter.low}
+    return Field(hyperparameter.default, le=hyperparameter.high, description=hyperparameter.sentence, **low)
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class EnvironmentSettings(_Settings):
     """The environment, and how it is made."""
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Annotated[str, Field(min_length=1), COMPILED]
     """A Gymnasium id (`LunarLander-v3`), one with the module that registers it (`package.module:EnvId`), or
     `minatar/Freeway` and its four sisters."""
-    frame_limit: _Count | None = None
+    frame_limit: Annotated[_Count | None, COMPILED] = None
     """Truncate episodes after this many frames. None: the environment's own limit, if it has one."""
-    options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    options: Annotated[dict[str, str | int | float | bool | None], COMPILED] = Field(default_factory=dict)
     """Keyword arguments of the environment (`sticky_action_prob` and so on)."""
 
 
 class Epsilon(_Settings):
-    r"""The schedule of epsilon-greedy behaviour, :math:`\epsilon_t` for the frames t = 0, 1, ..."""
+    r"""The schedule of epsilon-greedy behaviour, :math:`\epsilon_t` for the frames t = 0, 1, ... after the warm-up."""
 
     initial: _Probability = 1.0
-    """At frame 0."""
+    """The epsilon of frame 0."""
     final: _Probability = 0.01
-    """From frame `steps` on."""
+    """The epsilon from frame `steps` on."""
     steps: _Count = 25_000
-    """Frames from the one to the other."""
-    kind: Literal["linear", "exponential"] = "linear"
-    """By a constant difference, or by a constant factor, per frame."""
+    """How many frames epsilon takes from its initial to its final value."""
+    kind: Annotated[Literal["linear", "exponential"], COMPILED] = "linear"
+    """Whether epsilon changes by a constant difference (linear) or by a constant factor (exponential) per frame."""
 
     @model_validator(mode="after")
     def _exponential_is_positive(self) -> Self:
@@ -72,103 +85,180 @@ class Epsilon(_Settings):
 
 
 class Optimiser(_Settings):
-    r"""How gradients become steps. By default RMSprop with PyTorch's defaults, as in the paper."""
+    r"""How gradients become steps, in both networks. By default RMSprop with PyTorch's defaults, as in the paper."""
 
-    kind: Literal["rmsprop", "adam"] = "rmsprop"
+    kind: Annotated[Literal["rmsprop", "adam"], COMPILED] = "rmsprop"
     r"""RMSprop, :math:`\theta \leftarrow \theta - \alpha\, g / (\sqrt{v} + \varepsilon)`, or Adam."""
-    decay: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.99
-    r"""Of the mean squared gradient v (Adam's :math:`\beta_2`, 0.999 in most libraries)."""
-    momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
-    r"""Adam's :math:`\beta_1`; RMSprop has none."""
-    epsilon: _Positive = 1e-8
-    """Added outside the root."""
-    clip: _NotNegative = 0.0
+    decay: Annotated[_Decay, TRACED] = 0.99
+    r"""The decay of the mean squared gradient v (Adam's :math:`\beta_2`, 0.999 in most libraries)."""
+    momentum: Annotated[_Decay, Role(traced=True, only_with="adam")] = 0.9
+    r"""Adam's :math:`\beta_1`, the decay of its mean gradient; RMSprop has none."""
+    epsilon: Annotated[_Positive, TRACED] = 1e-8
+    r"""The number :math:`\varepsilon` that is added outside the root."""
+    clip: Annotated[_NotNegative, SWITCH] = 0.0
     """Scale a gradient down to this norm, over a whole network. 0: never."""
 
 
 class TrainingSettings(_Settings):
-    """One setting of deep epsilon-IPE or DQN. A run is a setting and a seed."""
+    """One setting of deep epsilon-IPE or DQN. A run is a setting and a seed.
+
+    A behaviour's numbers are settings too, by their names; those of behaviours that are not chosen are left out.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, float] = Field(init=False)
 
     environment: EnvironmentSettings
-    """Where it acts."""
-    behaviour: BehaviourName = "epsilon-ipe"
-    """How it acts: epsilon-ipe, ipe, epsilon-greedy or boltzmann."""
-    frames: _Count = 500_000
-    """Steps in the environment."""
-    gamma: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.99
+    """The environment to act in."""
+    behaviour: Annotated[str, _BEHAVIOUR, AfterValidator(_BEHAVIOUR.check), COMPILED] = "epsilon-ipe"
+    """How the agent acts."""
+    frames: Annotated[_Count, COMPILED] = 500_000
+    """How many steps a run takes in its environment."""
+    gamma: Annotated[_Decay, TRACED] = 0.99
     """The discount rate."""
-    width: Annotated[int, Field(ge=1, le=4096)] = 128
-    """Of the hidden layers: two for vectors, one after the convolution for images."""
-    channels: Annotated[int, Field(ge=1, le=512)] = 16
-    """Of the 3x3 convolution, for images."""
-    value_step_size: _NotNegative = 1e-3
-    """Of the Q-network's optimiser."""
-    policy_step_size: _NotNegative = 1e-3
-    """Of the policy network's optimiser (epsilon-ipe and ipe)."""
+    width: Annotated[int, Field(ge=1, le=4096), COMPILED] = 128
+    """The width of the hidden layers: two for vectors, one after the convolution for images."""
+    channels: Annotated[int, Field(ge=1, le=512), COMPILED] = 16
+    """The channels of the 3x3 convolution, for images."""
+    value_step_size: Annotated[_NotNegative, TRACED] = 1e-3
+    """The step size of the Q-network's optimiser."""
+    policy_step_size: Annotated[_NotNegative, Role(traced=True, only_with="policy")] = 1e-3
+    """The step size of the policy network's optimiser."""
     target_period: _Count = 500
     """Frames between copies of the Q-network to the target network. 1: no target network."""
-    batch: Annotated[int, Field(ge=1, le=4096)] = 32
+    batch: Annotated[int, Field(ge=1, le=4096), COMPILED] = 32
     """Transitions in a minibatch."""
-    replay: Annotated[int, Field(ge=1, le=10**8)] = 100_000
-    """Transitions kept."""
+    replay: Annotated[int, Field(ge=1, le=10**8), COMPILED] = 100_000
+    """Transitions that the replay keeps."""
     warm_up: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Frames of uniformly random behaviour before the first update; the schedule starts after them."""
     update_every: _Count = 1
     """Frames per update."""
-    epsilon: Epsilon = Epsilon()
-    """The schedule (epsilon-greedy)."""
-    temperature: _Positive = 1.0
-    """Of Boltzmann behaviour."""
+    epsilon: Annotated[Epsilon, Role(only_with="schedule")] = Epsilon()
+    """The schedule of epsilon."""
+    temperature: float = _field(TEMPERATURE)
     optimiser: Optimiser = Optimiser()
-    """Of both networks."""
-    policy_update: Literal["paper", "absolute"] = "paper"
-    r"""What the policy network descends: :math:`\delta^2`, or :math:`|\delta|`."""
-    entropy_bonus: _NotNegative = 0.0
-    r""":math:`\tau`: subtract :math:`\tau H(\pi(\cdot|s'))` from that."""
-    delta_q: Literal["target", "online"] = "target"
+    """How gradients become steps."""
+    policy_update: Annotated[str, _UPDATE, AfterValidator(_UPDATE.check), Role(compiled=True, only_with="policy")] = (
+        "paper"
+    )
+    r"""What the policy network descends: :math:`\delta^2` (paper), or :math:`|\delta|` (absolute)."""
+    entropy_bonus: Annotated[_NotNegative, Role(traced=True, switch=True, only_with="policy")] = 0.0
+    r"""The weight :math:`\tau` of the entropy: the policy network also descends :math:`-\tau H(\pi(\cdot|s'))`."""
+    delta_q: Annotated[Literal["target", "online"], Role(compiled=True, only_with="policy")] = "target"
     r"""Whose Q stands in the policy update's :math:`\delta`: the target network's, or the updated Q-network's."""
-    double_q: bool = False
+    double_q: Annotated[bool, COMPILED] = False
     """Bootstrap from the target network's value of the Q-network's action (van Hasselt et al., 2016)."""
-    huber: _NotNegative = 0.0
+    huber: Annotated[_NotNegative, SWITCH] = 0.0
     """Beyond an error of this size the value loss grows linearly (1: the usual Huber loss). 0: squared error."""
-    n_step: Annotated[int, Field(ge=1, le=100)] = 1
+    n_step: Annotated[int, Field(ge=1, le=100), COMPILED] = 1
     """Rewards before bootstrapping, in the value update."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the factors of matrix products (with native products, of the middle layer's); everything else is float32."""
+    precision: Annotated[Literal["float32", "bfloat16"], COMPILED] = "float32"
+    """The precision of the factors of matrix products (with native products, of the middle layer's); everything else
+    is float32."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_of_the_behaviour(cls, values: Any) -> Any:
+        """Give the behaviour's numbers their defaults; refuse names that no setting has."""
+        if not isinstance(values, dict):
+            return values
+        chosen = values.get("behaviour", cls.model_fields["behaviour"].default)
+        more = extra_numbers(chosen)
+        for name in values:
+            if name in cls.model_fields or name in more:
+                continue
+            if others := [other for other in deep_behaviours() if name in extra_numbers(other)]:
+                raise ValueError(f"{name} has no effect with the behaviour {chosen}; it is for {' and '.join(others)}")
+            raise ValueError(f"there is no setting {name}{did_you_mean(str(name), [*cls.model_fields, *more])}")
+        return {name: each.default for name, each in more.items()} | values
+
+    @model_validator(mode="after")
+    def _numbers_are_in_range(self) -> Self:
+        for name, hyperparameter in extra_numbers(self.behaviour).items():
+            hyperparameter.check(getattr(self, name))
+        return self
+
+    @property
+    def acts(self) -> Behaviour:
+        """The declaration of the behaviour."""
+        return BEHAVIOURS[self.behaviour]
 
     @property
     def learns_policy(self) -> bool:
         """Whether there is a policy network."""
-        return self.behaviour in ("epsilon-ipe", "ipe")
+        return self.acts.needs_policy
 
     @property
     def program(self) -> dict[str, Any]:
         """What the compiled program is made for; two settings that agree in it can share a batch."""
-        names = ["environment", "behaviour", "frames", "width", "channels", "batch", "replay", "policy_update"]
-        names += ["delta_q", "double_q", "n_step", "precision"]
-        shape = {name: getattr(self, name) for name in names}
-        shape["environment"] = self.environment.model_dump()
-        return {
-            **shape,
-            "schedule": self.epsilon.kind,
-            "optimiser": self.optimiser.kind,
-            "clips": self.optimiser.clip > 0.0,
-            "huber": self.huber > 0.0,
-            "entropy_bonus": self.entropy_bonus > 0.0,
-        }
+        shape = {leaf.name: leaf.value(self) for leaf in LEAVES if leaf.role.compiled}
+        return shape | {leaf.name: leaf.value(self) > 0.0 for leaf in LEAVES if leaf.role.switch}
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What the compiled program is called with: the traced settings, and the numbers of the behaviour."""
+        own = [each.name for each in self.acts.hyperparameters if not each.scheduled]
+        traced = {leaf.name: leaf.value(self) for leaf in LEAVES if leaf.role.traced}
+        return traced | {name: getattr(self, name) for name in own}
+
+
+LEAVES: tuple[Leaf, ...] = tuple(leaves(TrainingSettings))
+"""Every setting that is no part, with its role."""
+
+
+def extra_numbers(behaviour: Any) -> dict[str, Hyperparameter]:
+    """The numbers of a behaviour that are no fields of every `TrainingSettings`, by name."""
+    declared = BEHAVIOURS.get(behaviour) if isinstance(behaviour, str) else None
+    every = () if declared is None else declared.hyperparameters
+    return {each.name: each for each in every if not each.scheduled and each.name not in TrainingSettings.model_fields}
+
+
+def extra_fields() -> dict[str, FieldInfo]:
+    """The numbers of all behaviours that are no fields of every `TrainingSettings`, as fields."""
+    every = [each for name in deep_behaviours() for each in extra_numbers(name).values()]
+    return {each.name: FieldInfo.from_annotated_attribute(float, _field(each)) for each in every}
+
+
+def behaviours_with(path: str) -> tuple[str, ...]:
+    """The behaviours of the deep agent that a setting has an effect with, by the setting's path."""
+    numbers = {
+        name: {"epsilon" if each.scheduled else each.name for each in BEHAVIOURS[name].hyperparameters}
+        for name in deep_behaviours()
+    }
+    part = path.partition(".")[0]
+    if named := tuple(name for name in numbers if part in numbers[name]):
+        return named
+    learned = any(leaf.role.only_with == "policy" for leaf in LEAVES if leaf.path == path)
+    return tuple(name for name in numbers if BEHAVIOURS[name].needs_policy or not learned)
+
+
+def no_effect(path: str, behaviour: str, optimiser: str) -> str:
+    """Why a setting would change nothing, as the end of a sentence "... has no effect"; empty if it has an effect.
+
+    Args:
+        path: the setting's path.
+        behaviour: the name of the behaviour.
+        optimiser: the kind of the optimiser.
+    """
+    if behaviour not in (others := behaviours_with(path)):
+        return f"with the behaviour {behaviour}; it is for {' and '.join(others)}"
+    if optimiser != "adam" and any(leaf.role.only_with == "adam" for leaf in LEAVES if leaf.path == path):
+        return f"with {optimiser}; it is for optimiser.kind adam"
+    return ""
 
 
 _LUNAR_LANDER = {"frames": 500_000, "target_period": 500, "value_step_size": 1e-3, "policy_step_size": 1e-3}
 _MINATAR = {"frames": 2_000_000, "target_period": 100, "value_step_size": 1e-5, "policy_step_size": 1e-3, "width": 128}
 
 
-def paper_settings(environment: str, /, behaviour: BehaviourName = "epsilon-ipe", **changes: Any) -> TrainingSettings:
+def paper_settings(environment: str, /, behaviour: str = "epsilon-ipe", **changes: Any) -> TrainingSettings:
     """The appendix's bold values for LunarLander and Freeway; LunarLander's for other environments.
 
     MinAtar's other games get Freeway's. The paper's frame limit of 5000 is LunarLander's alone.
 
     Args:
-        environment: its id.
+        environment: the environment's id.
         behaviour: the name of a behaviour.
         changes: other values for some fields of `TrainingSettings`; those of parts as mappings,
             `epsilon={"final": 0.1}`.
@@ -185,7 +275,8 @@ def paper_settings(environment: str, /, behaviour: BehaviourName = "epsilon-ipe"
     if environment.startswith("minatar/"):
         values |= _MINATAR | {"epsilon": {"final": 0.01, "steps": 100_000}}
     else:
-        values |= _LUNAR_LANDER | {"width": 128 if behaviour in ("epsilon-ipe", "ipe") else 256}
+        narrow = isinstance(behaviour, str) and behaviour in BEHAVIOURS and BEHAVIOURS[behaviour].needs_policy
+        values |= _LUNAR_LANDER | {"width": 128 if narrow else 256}
         values["epsilon"] = {"final": 0.01, "steps": 25_000}
     if environment.partition(":")[2].startswith("LunarLander") or environment.startswith("LunarLander"):
         values["environment"]["frame_limit"] = 5000
@@ -207,12 +298,14 @@ def read_settings(values: dict[str, Any]) -> TrainingSettings:
 def _sentence(error: ValidationError) -> str:
     """The first complaint, with its field's path and the value found."""
     first = error.errors(include_url=False)[0]
-    path = ".".join(str(part) for part in first["loc"]) or "settings"
+    said = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:
+        return said
+    path = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return f"there is no setting {path}{_nearest(first['loc'])}"
     if first["type"] == "missing":
         return f"the setting {path} is missing"
-    said = first["msg"].removeprefix("Value error, ")
     found = "" if first["type"] == "value_error" else f", found {first['input']!r}"
     return f"{path}: {said[:1].lower()}{said[1:]}{found}"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipe.base.nested import at_path, flatten, merged, nested
-from ipe.deep.settings import BEHAVIOURS, ONLY_WITH, TrainingSettings, paper_settings
+from ipe.deep.settings import TrainingSettings, no_effect, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
 
@@ -127,25 +127,18 @@ def _settings(case: Case, values: dict[str, Any]) -> TrainingSettings:
     environment = fields.get("environment", {})
     if not isinstance(environment, Mapping):
         raise InputError(f"environment: must be the name of an environment or a table, found {environment!r}")
-    env_id, behaviour = environment.get("id"), fields.get("behaviour", BEHAVIOURS[0])
+    env_id = environment.get("id")
     if env_id is None:
         raise InputError('the environment is missing: environment = "LunarLander-v3", say')
     if not isinstance(env_id, str) or not env_id:
         raise InputError(f"environment.id: must be the name of an environment, found {env_id!r}")
-    others = {name: value for name, value in fields.items() if name != "behaviour"}
-    return paper_settings(env_id, behaviour, **others)
+    return paper_settings(env_id, **fields)
 
 
 def _check_effect(case: Case, path: str, settings: TrainingSettings) -> None:
     """A list of values that makes no difference would train the same runs again and again."""
-    behaviours = ONLY_WITH.get(path.partition(".")[0], (settings.behaviour,))
-    if settings.behaviour not in behaviours:
-        raise InputError(
-            f"{case.places[path]}.{path} has no effect with the behaviour {settings.behaviour}; it is for "
-            f"{' and '.join(behaviours)}: list it in the grid of such a case"
-        )
-    if path == "optimiser.momentum" and settings.optimiser.kind == "rmsprop":
-        raise InputError(f"{case.places[path]}.{path} has no effect with rmsprop; it is for optimiser.kind adam")
+    if why := no_effect(path, settings.behaviour, settings.optimiser.kind):
+        raise InputError(f"{case.places[path]}.{path} has no effect {why}: list it in the grid of such a case")
 
 
 def _lists(grid: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tuple[str, list[Any]]]:

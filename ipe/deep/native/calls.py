@@ -60,7 +60,7 @@ def rmsprop(
 ) -> tuple[Parameters, dict[str, Parameters]]:
     """`backward` and a step of RMSprop in one: the new parameters and moments, where the old ones were."""
     arrays, squares = _arrays(parameters), _arrays(moments["square"])
-    numbers = jnp.stack([step_size, hyper["decay"], hyper["optimiser_epsilon"]], axis=-1)
+    numbers = jnp.stack([step_size, hyper["optimiser_decay"], hyper["optimiser_epsilon"]], axis=-1)
     shapes, places = _shapes([*arrays, *squares]), {0: 0, 1: 1, 6: 2, 7: 3}
     call = _call("ipe_rmsprop", shapes, architecture, input_output_aliases=places)
     matrix, rest, matrix_square, rest_square = call(*arrays, *seen, error, *squares, numbers)

@@ -5,9 +5,10 @@ r"""A Stable-Baselines3 DQN whose exploration is epsilon-IPE.
 >>> model.predict(model.get_env().reset(), deterministic=True)[0].shape
 (1,)
 
-It is used as `stable_baselines3.DQN` is, with policies, callbacks, loggers, vectorised environments, `evaluate_policy`,
-`save` and `load`. What is different: there is no schedule of epsilon. A policy network beside the Q-network learns the
-evaluation policy of the values, and the entropy of that policy sets epsilon, in every state and for every environment.
+`EpsilonIPEDQN` is used as `stable_baselines3.DQN` is, with policies, callbacks, loggers, vectorised environments,
+`evaluate_policy`, `save` and `load`. One thing is different: there is no schedule of epsilon. A policy network beside
+the Q-network learns the evaluation policy of the values, and the entropy of that policy sets epsilon, in every state
+and for every environment.
 """
 
 try:
@@ -21,10 +22,10 @@ except ModuleNotFoundError as error:
 
 from ipe.integrations.stable_baselines3.dqn import EpsilonIPEDQN
 from ipe.integrations.stable_baselines3.policies import (
-    Behaviour,
     EpsilonIPECnnPolicy,
     EpsilonIPEMultiInputPolicy,
     EpsilonIPEPolicy,
+    Exploring,
 )
 
-__all__ = ["Behaviour", "EpsilonIPECnnPolicy", "EpsilonIPEDQN", "EpsilonIPEMultiInputPolicy", "EpsilonIPEPolicy"]
+__all__ = ["EpsilonIPECnnPolicy", "EpsilonIPEDQN", "EpsilonIPEMultiInputPolicy", "EpsilonIPEPolicy", "Exploring"]

@@ -18,15 +18,17 @@ from ipe.base.numbers import finite_number
 from ipe.behaviours import sample
 from ipe.errors import InputError
 from ipe.integrations.stable_baselines3.policies import (
-    Behaviour,
     EpsilonIPECnnPolicy,
     EpsilonIPEMultiInputPolicy,
     EpsilonIPEPolicy,
+    Exploring,
     with_policy_network,
 )
-from ipe.updates import absolute_gradient, paper_gradient
+from ipe.updates import UPDATES, Transition
 
-_GRADIENTS: dict[str, Callable[..., Any]] = {"paper": paper_gradient, "absolute": absolute_gradient}
+_GRADIENTS: dict[str, Callable[..., Any]] = {
+    name: update.gradient for name, update in UPDATES.items() if update.gradient is not None
+}
 _COMPILED: dict[str, Callable[..., Any]] = {name: jax.jit(function) for name, function in _GRADIENTS.items()}
 _DELTA_Q = ("target", "online")
 _SCHEDULE = ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
@@ -48,14 +50,14 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         policy: MlpPolicy, CnnPolicy, MultiInputPolicy, or a class derived from `EpsilonIPEPolicy`. The policy network
             has the Q-network's shape and optimiser (`policy_kwargs`).
         env: the environment, one or vectorised, or its id.
-        learning_rate: of the Q-network; a number, or a function of the remaining progress (1 to 0).
-        policy_learning_rate: of the policy network; the same.
-        policy_update: what it descends: :math:`\delta^2` (paper), or :math:`|\delta|` in its place (absolute).
-        entropy_bonus: :math:`\tau`.
+        learning_rate: the learning rate of the Q-network; a number, or a function of the remaining progress (1 to 0).
+        policy_learning_rate: the learning rate of the policy network; the same.
+        policy_update: what the policy network descends: :math:`\delta^2` (paper), or :math:`|\delta|` (absolute).
+        entropy_bonus: the weight :math:`\tau` of the entropy.
         delta_q: whose Q stands in :math:`\delta`: the target network's, or the online network's, updated.
         dqn: every other argument of `stable_baselines3.DQN`, but those of the schedule (`exploration_fraction`,
-            `exploration_initial_eps`, `exploration_final_eps`), which are refused. `max_grad_norm` is of each network
-            on its own. With `n_steps` above 1 the policy's :math:`\delta` is that of n steps, uncorrected.
+            `exploration_initial_eps`, `exploration_final_eps`), which are refused. `max_grad_norm` holds for each
+            network by itself. With `n_steps` above 1 the policy's :math:`\delta` is that of n steps, uncorrected.
 
     The logger gets `rollout/epsilon` and `rollout/entropy`, means over environments and over the frames since it last
     wrote; `rollout/exploration_rate` (and the attribute `exploration_rate`), epsilon in the last frame; and
@@ -80,7 +82,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         learning_rate: float | Callable[[float], float] = 1e-4,
         *,
         policy_learning_rate: float | Callable[[float], float] = 1e-3,
-        policy_update: Literal["paper", "absolute"] = "paper",
+        policy_update: str = "paper",
         entropy_bonus: float = 0.0,
         delta_q: Literal["target", "online"] = "target",
         _init_setup_model: bool = True,
@@ -136,8 +138,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
             # In place: the policy holds it too.
             self.generator.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
-    def behaviour(self, observation: Any) -> Behaviour:
-        """How it explores in the given states: probabilities of the actions, epsilon and entropy.
+    def behaviour(self, observation: Any) -> Exploring:
+        """How the model explores in the given states: probabilities of the actions, epsilon and entropy.
 
         Args:
             observation: one observation, or a batch of them (as a vectorised environment returns).
@@ -159,8 +161,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
 
         Args:
             observation: one observation or a batch of them.
-            state: of recurrent policies; returned as it is.
-            episode_start: of recurrent policies; not used.
+            state: the state of a recurrent policy; it is returned as it is.
+            episode_start: the first steps of a recurrent policy's episodes; not used.
             deterministic: whether to be greedy.
 
         Returns:
@@ -208,7 +210,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         self.logger.record("train/policy_learning_rate", rate)
 
     def _update_q(self, batch: Any, q_next: Any) -> float:
-        """DQN's own update, which cannot be had from DQN alone: there the minibatch is gone when it returns."""
+        """DQN's update of the Q-network, written out: DQN.train does not hand out its minibatch."""
         target = batch.rewards + (1 - batch.dones) * self._discounts(batch) * q_next.max(dim=1, keepdim=True).values
         q_sa = th.gather(self.q_net(batch.observations), dim=1, index=batch.actions.long())
         loss = functional.smooth_l1_loss(q_sa, target)
@@ -219,20 +221,20 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         """One step of the policy network; the mean absolute delta before it."""
         with th.no_grad():
             if self.delta_q == "online":
-                self.q_net.set_training_mode(False)  # its statistics and dropout are for its own update
+                self.q_net.set_training_mode(False)  # statistics and dropout are for the Q-network's update
                 q_here, q_next = self.q_net(batch.observations), self.q_net(batch.next_observations)
                 self.q_net.set_training_mode(True)
             else:
                 q_here = self.q_net_target(batch.observations)
             q_sa = th.gather(q_here, dim=1, index=batch.actions.long()).squeeze(1)
         theta = self.policy.policy_net(batch.next_observations)
-        columns = (q_sa, batch.rewards.squeeze(1), self._discounts(batch).squeeze(1), batch.dones.squeeze(1))
-        transitions = [theta.detach(), q_next, *columns]
-        functions = _GRADIENTS
+        columns = (q_sa, batch.rewards.squeeze(1), self._discounts(batch).squeeze(1), batch.dones.squeeze(1), q_next)
+        logits, functions = theta.detach(), _GRADIENTS
         if theta.device.type == "cpu":  # the same memory; on minibatches this small one compiled call is the fastest
-            transitions, functions = [column.numpy() for column in transitions], _COMPILED
+            logits, functions = logits.numpy(), _COMPILED
+            columns = tuple(column.numpy() for column in columns)
         bonus = {"tau": float(self.entropy_bonus)} if self.entropy_bonus else {}
-        gradient, delta = functions[self.policy_update](*transitions, **bonus)
+        gradient, delta = functions[self.policy_update](logits, Transition(*columns), **bonus)
         if functions is _COMPILED:
             gradient, delta = np.asarray(gradient), np.asarray(delta)
         slope = th.as_tensor(gradient / len(gradient))
@@ -266,7 +268,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
     def set_parameters(self, load_path_or_dict: Any, exact_match: bool = True, device: Any = "auto") -> None:
         """Load parameters, as `stable_baselines3.DQN.set_parameters`.
 
-        With `exact_match=False` those of a plain DQN are taken too: the Q-networks are its, the policy network stays.
+        With `exact_match=False` the parameters of a plain DQN are taken too: they replace the Q-networks, and the
+        policy network stays as it is.
         """
         if not isinstance(load_path_or_dict, dict):
             _, load_path_or_dict, _ = load_from_zip_file(load_path_or_dict, device=device, load_data=False)

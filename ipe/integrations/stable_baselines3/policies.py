@@ -11,32 +11,34 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.dqn.policies import CnnPolicy, DQNPolicy, MultiInputPolicy
 
-from ipe.behaviours import epsilon_greedy, sample
-from ipe.entropy import entropy_from_logits, epsilon_from_logits
+from ipe.behaviours import View, sample
+from ipe.behaviours.kinds.epsilon_ipe import EPSILON_IPE
+from ipe.entropy import entropy_from_logits
 from ipe.errors import InputError
 
 
-class Behaviour(NamedTuple):
-    """How it acts in each of n states."""
+class Exploring(NamedTuple):
+    """How a model explores in each of n states."""
 
     pi: NDArray[np.float32]
-    """Probabilities of the actions, shape (n, A)."""
+    """The probabilities of the actions, shape (n, A)."""
     epsilon: NDArray[np.float32]
-    """Matched to the entropy, shape (n,)."""
+    """The epsilon that is matched to the entropy, shape (n,)."""
     entropy: NDArray[np.float32]
-    """Of the evaluation policy, in nats, shape (n,)."""
+    """The entropy of the evaluation policy in nats, shape (n,)."""
 
 
 @jax.jit
-def _behaviour(outputs: Any) -> Behaviour:
-    """From what the Q-network and the policy network say. Compiled: the matching alone is hundreds of small calls."""
+def _exploring(outputs: Any) -> Exploring:
+    """How the networks' outputs explore. Compiled: the matching of epsilon alone is hundreds of small calls."""
     q, logits = outputs
-    epsilon = epsilon_from_logits(logits)
-    return Behaviour(epsilon_greedy(q, epsilon), epsilon, entropy_from_logits(logits))
+    pi, epsilon = EPSILON_IPE.act(View(q, logits), {})
+    assert epsilon is not None
+    return Exploring(pi, epsilon, entropy_from_logits(logits))
 
 
 class EpsilonIPEPolicy(DQNPolicy):  # type: ignore[misc]
-    """DQN's policy with a policy network: the Q-network's shape (`net_arch`, features extractor), its own parameters.
+    """DQN's policy with a policy network: the Q-network's shape (`net_arch`, features extractor), other parameters.
 
     Arguments are DQNPolicy's; `optimizer_class` and `optimizer_kwargs` are those of both networks. `predict` is greedy
     if `deterministic`, else epsilon-IPE, with draws from `generator`.
@@ -50,7 +52,7 @@ class EpsilonIPEPolicy(DQNPolicy):  # type: ignore[misc]
         )
         self.generator = np.random.default_rng()
 
-    def behaviour(self, obs: Any) -> Behaviour:
+    def behaviour(self, obs: Any) -> Exploring:
         """Epsilon-greedy on Q, as random in each state as the evaluation policy is there.
 
         Args:
@@ -68,7 +70,7 @@ class EpsilonIPEPolicy(DQNPolicy):  # type: ignore[misc]
         n = len(q)
         if more := (1 << (n - 1).bit_length()) - n:  # a program per power of two, not per n
             both = np.concatenate((both, np.zeros_like(both[:, :more])), axis=1)
-        return Behaviour(*(np.array(rows)[:n] for rows in _behaviour(both)))
+        return Exploring(*(np.array(rows)[:n] for rows in _exploring(both)))
 
     def _predict(self, obs: Any, deterministic: bool = True) -> Any:
         if deterministic:
@@ -82,15 +84,15 @@ class EpsilonIPEPolicy(DQNPolicy):  # type: ignore[misc]
 
 
 class EpsilonIPECnnPolicy(EpsilonIPEPolicy, CnnPolicy):  # type: ignore[misc]
-    """The same for images: Nature's convolutional network."""
+    """`EpsilonIPEPolicy` for images, with Nature's convolutional network."""
 
 
 class EpsilonIPEMultiInputPolicy(EpsilonIPEPolicy, MultiInputPolicy):  # type: ignore[misc]
-    """The same for dictionaries of observations."""
+    """`EpsilonIPEPolicy` for dictionaries of observations."""
 
 
 def with_policy_network(policy_class: type[Any]) -> type[EpsilonIPEPolicy]:
-    """The policy class itself if it has a policy network, or the one that goes with DQN's own of that name."""
+    """The class itself if it has a policy network; for a class of DQN's, the one here that has such a network."""
     if issubclass(policy_class, EpsilonIPEPolicy):
         return policy_class
     known = {

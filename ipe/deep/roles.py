@@ -1,0 +1,92 @@
+"""What a setting does besides having a value: metadata of its field, read by all who would else repeat it.
+
+The fields of `ipe.deep.settings` are the one place where a setting is declared: type and range, default, docstring (the
+sentence that the command line's help and the documentation show), and its `Role`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+
+@dataclass(frozen=True)
+class Role:
+    """Where a setting has an effect."""
+
+    compiled: bool = False
+    """Whether the compiled program is made for the setting's value: runs that differ in it cannot share a batch."""
+    traced: bool = False
+    """Whether the compiled program is called with the setting, one number for each seed."""
+    switch: bool = False
+    """Whether 0 leaves the setting's formula out of the compiled program."""
+    only_with: Literal["", "policy", "schedule", "adam"] = ""
+    """What the setting has an effect with: behaviours that learn a policy, behaviours with a scheduled number, Adam;
+    by default everything."""
+
+
+COMPILED = Role(compiled=True)
+TRACED = Role(traced=True)
+SWITCH = Role(traced=True, switch=True)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a setting may have, from a table that may grow."""
+
+    known: Callable[[], tuple[str, ...]]
+
+    def check(self, name: str) -> str:
+        """The name, if it is known."""
+        if name not in (known := self.known()):
+            raise ValueError(f"must be one of {', '.join(known)}; found {name!r}")
+        return name
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A setting that is no part with settings of its own."""
+
+    path: str
+    """The setting's name, with those of the parts that it is in and dots between."""
+    role: Role
+    """Where the setting has an effect."""
+    field: FieldInfo = field(repr=False)
+    """The setting's type, default and sentence."""
+
+    @property
+    def name(self) -> str:
+        """The path with underscores for dots."""
+        return self.path.replace(".", "_")
+
+    def value(self, settings: Any) -> Any:
+        """The setting's value in some settings."""
+        for part in self.path.split("."):
+            settings = getattr(settings, part)
+        return settings
+
+
+def leaves(model: type[BaseModel], path: str = "", only_with: Any = "") -> Iterator[Leaf]:
+    """All settings of a model and of its parts, in the order of their declaration.
+
+    Args:
+        model: the model.
+        path: the part's own path, with a dot at its end.
+        only_with: what the part has an effect with.
+    """
+    for name, about in model.model_fields.items():
+        role = next((each for each in about.metadata if isinstance(each, Role)), Role())
+        kind: Any = about.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from leaves(kind, f"{path}{name}.", role.only_with)
+        else:
+            yield Leaf(f"{path}{name}", replace(role, only_with=role.only_with or only_with), about)
+
+
+def names_of(about: FieldInfo) -> tuple[str, ...] | None:
+    """The names that a field may have, if they come from a table."""
+    return next((each.known() for each in about.metadata if isinstance(each, Names)), None)
