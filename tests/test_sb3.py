@@ -332,8 +332,8 @@ class FromOne(IdentityEnv):  # type: ignore[misc]
     [
         ({"exploration_fraction": 0.1}, "exploration_fraction: epsilon-IPE has no schedule"),
         ({"exploration_final_eps": 0.1}, "exploration_final_eps: epsilon-IPE has no schedule"),
-        ({"policy_update": "natural"}, "policy_update must be paper or absolute, found 'natural'"),
-        ({"delta_q": "both"}, "delta_q must be target or online, found 'both'"),
+        ({"policy_update": "natural"}, "policy_update must be one of absolute, paper; found 'natural'"),
+        ({"delta_q": "both"}, "delta_q must be one of target, online; found 'both'"),
         ({"entropy_bonus": -0.1}, "entropy_bonus must be a finite number >= 0, found -0.1"),
         ({"policy_learning_rate": float("nan")}, "policy_learning_rate must be a finite number >= 0, found nan"),
         ({"policy_learning_rate": "1e-3"}, "policy_learning_rate must be a finite number >= 0, found '1e-3'"),

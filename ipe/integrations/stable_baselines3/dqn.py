@@ -14,6 +14,7 @@ from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.dqn import DQN
 from torch.nn import functional
 
+from ipe.base.declarations import one_of
 from ipe.base.numbers import finite_number
 from ipe.behaviours import sample
 from ipe.errors import InputError
@@ -123,8 +124,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         self.policy_lr_schedule = FloatSchedule(self.policy_learning_rate)
 
     def _check_settings(self) -> None:
-        _check_choice("policy_update", self.policy_update, tuple(_GRADIENTS))
-        _check_choice("delta_q", self.delta_q, _DELTA_Q)
+        one_of(self.policy_update, _GRADIENTS, "policy_update")
+        one_of(self.delta_q, _DELTA_Q, "delta_q")
         _check_number("entropy_bonus", self.entropy_bonus)
         if not callable(self.policy_learning_rate):
             _check_number("policy_learning_rate", self.policy_learning_rate)
@@ -289,11 +290,6 @@ def _refuse_schedule(settings: dict[str, Any]) -> None:
     for name in _SCHEDULE:
         if name in settings:
             raise InputError(f"{name}: epsilon-IPE has no schedule of epsilon; leave it out")
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name} must be {' or '.join(choices)}, found {value!r}")
 
 
 def _check_number(name: str, value: Any) -> None:
