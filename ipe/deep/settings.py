@@ -71,7 +71,7 @@ class Epsilon(_Settings):
     initial: _Probability = 1.0
     """The epsilon of frame 0."""
     final: _Probability = 0.01
-    """The epsilon from frame `steps` on."""
+    """The epsilon from the end of the schedule on."""
     steps: _Count = 25_000
     """How many frames epsilon takes from its initial to its final value."""
     kind: Annotated[Literal["linear", "exponential"], COMPILED] = "linear"
