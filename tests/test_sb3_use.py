@@ -131,7 +131,7 @@ def test_what_is_left_out_of_a_file_is_made_anew() -> None:
 
 
 def test_a_wrong_setting_in_load_is_refused() -> None:
-    with pytest.raises(InputError, match="delta_q must be target or online"):
+    with pytest.raises(InputError, match="delta_q must be one of target, online"):
         saved_and_loaded(trained(20), delta_q="none")
 
 
