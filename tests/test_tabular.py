@@ -14,7 +14,7 @@ from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values
 from ipe.studies.switch_stay.reference import REFERENCE
-from ipe.tabular import BEHAVIOURS, PARAMETERS, UPDATES, TabularRuns, simulate
+from ipe.tabular import BEHAVIOURS, PARAMETERS, TabularRuns, simulate
 from ipe.tabular.model import looks, model_of
 from ipe.tabular.numbers import pair, streams
 from ipe.tabular.program import _compiled, lane_count
@@ -425,10 +425,10 @@ def test_only_terminal_states() -> None:
 
 
 def test_every_parameter_is_used_by_something() -> None:
-    from ipe.tabular.parameters import COMMON
+    from ipe.tabular.parameters import COMMON, names_by_update
 
     used = {each.name for each in COMMON}
-    used |= {name for table in (BEHAVIOURS, UPDATES) for names in table.values() for name in names}
+    used |= {name for table in (BEHAVIOURS, names_by_update()) for names in table.values() for name in names}
     assert used == set(PARAMETERS)
     for each in PARAMETERS.values():
         assert each.sentence.endswith("."), each.name

@@ -8,16 +8,19 @@ At every step the agent acts, Q-learning moves :math:`Q(s,a)` towards
 setting of a sweep in one compiled program.
 """
 
-from typing import Any
-
+from ipe import behaviours as _behaviours
 from ipe.tabular import parameters as _parameters
 from ipe.tabular.results import TabularRuns
 from ipe.tabular.simulation import simulate
 
 __all__ = ["BEHAVIOURS", "PARAMETERS", "UPDATES", "TabularRuns", "simulate"]
 
+BEHAVIOURS: dict[str, tuple[str, ...]]
+UPDATES: dict[str, tuple[str, ...]]
+PARAMETERS: dict[str, _behaviours.Hyperparameter]
 
-def __getattr__(name: str) -> Any:
+
+def __getattr__(name: str) -> object:
     """The names of parameters by behaviour and by update, and all parameters, as they are declared at the moment."""
     match name:
         case "BEHAVIOURS":

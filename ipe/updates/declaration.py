@@ -65,8 +65,8 @@ class PolicyUpdate:
     step: LogitsStep
     """One step of a table of logits."""
     gradient: Callable[..., Gradient] | None = None
-    """For a policy network, whose optimiser takes the step: a function (theta, transition, *, tau) to the gradient in
-    the logits. None: the deep agent does not offer the update."""
+    """For a policy network, whose optimiser takes the step: a function `(theta, transition, *, tau)` that returns the
+    gradient in the logits. None: the deep agent does not offer the update."""
     hyperparameters: tuple[Hyperparameter, ...] = (ALPHA, TAU)
     """The numbers that `step` reads."""
     estimates: bool = False
