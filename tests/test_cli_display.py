@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import signal
 import warnings
+from typing import NamedTuple
 
 import pytest
 
 from ipe.cli import display as display_module
 from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import Stopped, stoppable
+from ipe.cli.solve_progress import SolveProgress
 from ipe.errors import InputError
 
 
@@ -122,3 +125,38 @@ def test_a_signal_ends_with_how_to_go_on(number: int, code: int) -> None:
     finally:
         signal.signal(number, before)
     assert (str(caught.value), caught.value.code) == ("stopped at frame 7", code)
+
+
+class Told(NamedTuple):
+    """What a solver tells."""
+
+    gap: float
+    seconds: float
+    iterations: int = 7
+    method: str = "pdhg"
+    target: float = 1e-4
+
+
+def test_a_solve_shows_its_gap_and_the_time_left(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with Display("ipe solve", stream=terminal) as display:
+        show = SolveProgress(display)
+        assert show.line(Told(math.inf, 1.0)) == "pdhg, 7 iterations: time left not known yet"
+        assert show.line(Told(1.0, 10.0)).endswith(
+            "[....................] gap 1.0e+00 of 1.0e-04; time left not known yet"
+        )
+        assert show.line(Told(1e-1, 20.0)).endswith("[#####...............] gap 1.0e-01 of 1.0e-04; about 30 s left")
+        assert show.line(Told(1e-5, 50.0)).endswith("[####################] gap 1.0e-05 of 1.0e-04; done")
+        assert show.line(Told(1e-9, 50.0, method="highs", target=1e-6)).endswith("; done")
+        show(Told(1e-2, 30.0))
+    assert terminal.getvalue().count("[##########..........] gap 1.0e-02 of 1.0e-04; about 20 s left\n") == 2
+
+
+def test_a_short_solve_is_silent_without_a_terminal() -> None:
+    stream = io.StringIO()
+    with Display("ipe solve", stream=stream) as display:
+        show = SolveProgress(display)
+        show(Told(1.0, 1.0))
+        assert stream.getvalue() == ""
+        show(Told(1e-2, 40.0))
+    assert stream.getvalue() == "pdhg, 7 iterations [##########..........] gap 1.0e-02 of 1.0e-04; about 39 s left\n"
