@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import subprocess
 import sys
 import tempfile
@@ -54,8 +55,6 @@ class Digest:
 
 def training_digests() -> Iterator[tuple[str, Digest]]:
     """Yield, for each training of three seeds in two processes, the digests of its networks, episodes and progress."""
-    from safetensors.numpy import load_file
-
     from ipe.deep import paper_settings, train
 
     for title, (environment, behaviour, changes) in TRAININGS.items():
@@ -63,9 +62,8 @@ def training_digests() -> Iterator[tuple[str, Digest]]:
         with tempfile.TemporaryDirectory() as folder:
             result = train(settings, seeds=3, out=Path(folder) / "run", processes=2)
             networks = Digest()
-            for file in sorted(Path(result.folder).rglob("networks*.safetensors")):
-                for name, tensor in sorted(load_file(file).items()):
-                    networks.add(name, tensor)
+            for (seed, name), tensor in sorted(networks_of(Path(result.folder)).items()):
+                networks.add(f"{seed} {name}", tensor)
             yield f"{title}: networks", networks
             for table, rows in (("episodes", result.episodes), ("progress", result.progress)):
                 found = Digest()
@@ -74,6 +72,21 @@ def training_digests() -> Iterator[tuple[str, Digest]]:
                     if name != "frames_per_second":  # a time, not a result
                         found.add(name, ordered[name].to_numpy())
                 yield f"{title}: {table}", found
+
+
+def networks_of(folder: Path) -> dict[tuple[int, str], Any]:
+    """Return the networks of a run by seed and name: in one file for all seeds, or in one for each batch of them."""
+    from safetensors.numpy import load_file
+
+    found = {}
+    for file in [*folder.glob("networks.safetensors"), *folder.glob("results/*/*.safetensors")]:
+        manifest = file.with_suffix(".json")
+        about = json.loads((manifest if manifest.exists() else folder / "run.json").read_text())
+        about = about.get("content", about)
+        for name, tensor in load_file(file).items():
+            for i, seed in enumerate(about.get("networks_seeds", about["seeds"])):
+                found[seed, name] = tensor[i]
+    return found
 
 
 def demo_digests() -> Iterator[tuple[str, Digest]]:

@@ -24,6 +24,7 @@ from ipe.analysis import curves, frame_grid
 from ipe.deep.records import Records
 from ipe.deep.settings import paper_settings
 from ipe.experiments.declared import Job, Setting, Sweep
+from ipe.experiments.publications import JobResult
 from ipe.experiments.results import load_results
 from ipe.experiments.status import sweep_status
 from ipe.experiments.store import Store, create_store
@@ -45,10 +46,10 @@ def make_store(folder: Path, runs: int) -> Store:
     for number, job in enumerate(store.jobs):
         if store.published(job, verify=False):
             continue
-        claim = store.claim(job)
-        assert claim is not None
+        lease = store.lease(job)
+        assert lease is not None
         outcomes = [{"seed": seed, "status": "done", "frame": FRAMES, "reason": ""} for seed in job.seeds]
-        store.publish(claim, random_records(rng, job.seeds), outcomes, seconds=1000.0)
+        store.publish(lease, JobResult(random_records(rng, job.seeds), outcomes, 1000.0))
         if number % 100 == 99:
             print(f"made {number + 1} of {len(store.jobs)} files", file=sys.stderr)
     return store

@@ -102,7 +102,7 @@ def ours(
 
 def seeds_of(task: str) -> int:
     """Seeds per process: the library's default."""
-    from ipe.deep.runs import seeds_per_batch
+    from ipe.deep.batches import seeds_per_batch
     from ipe.deep.settings import paper_settings
 
     environment, width = TASKS[task]

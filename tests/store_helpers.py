@@ -11,6 +11,7 @@ import numpy as np
 from ipe.deep.records import Records
 from ipe.deep.settings import paper_settings
 from ipe.experiments.declared import Job, Setting, Sweep
+from ipe.experiments.publications import JobResult
 from ipe.experiments.store import Store, create_store
 
 FRAMES = 1000
@@ -54,10 +55,10 @@ def make_outcomes(seeds: Sequence[int], **other: dict[str, Any]) -> list[dict[st
 
 
 def publish(store: Store, job: Job, shift: float = 0.0, **other: dict[str, Any]) -> bool:
-    claim = store.claim(job, beat_seconds=0.2, stale_seconds=1.0)
-    assert claim is not None
-    with claim:
-        return store.publish(claim, make_records(job.seeds, shift), make_outcomes(job.seeds, **other), seconds=1.5)
+    lease = store.lease(job, beat_seconds=0.2, stale_seconds=1.0)
+    assert lease is not None
+    with lease:
+        return store.publish(lease, JobResult(make_records(job.seeds, shift), make_outcomes(job.seeds, **other), 1.5))
 
 
 def publish_all(store: Store) -> None:

@@ -53,7 +53,7 @@ def tables(folder: Path) -> dict[str, Any]:
 
 
 def nothing_is_left_over(folder: Path) -> None:
-    """No checkpoint, claim, or half-written file."""
+    """No checkpoint, lease, or half-written file."""
     left = [path for part in ("work", "claims") for path in (folder / part).glob("*")]
     assert left + list(folder.rglob("*.part")) == []
 
@@ -82,9 +82,9 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def dask_workers(pid: int) -> list[int]:
-    """Those of them that Dask has started to work."""
-    return [child for child in descendants(pid) if b"spawn_main" in _words(child)]
+def pool_workers(pid: int) -> list[int]:
+    """Those of them that are workers of the local pool."""
+    return [child for child in descendants(pid) if b"ipe.experiments.worker" in _words(child)]
 
 
 def _words(pid: int) -> bytes:

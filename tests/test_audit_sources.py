@@ -24,12 +24,12 @@ from ipe.audit import (
 from ipe.audit.runs import collect_run
 from ipe.deep import paper_settings
 from ipe.deep.environments import make_environment
-from ipe.deep.loop import architecture
 from ipe.deep.networks import forward, initial_parameters
-from ipe.deep.playing import read_trained
-from ipe.deep.runs import create_run
+from ipe.deep.programs import architecture
 from ipe.entropy import softmax
 from ipe.errors import InputError
+from ipe.experiments.trained import read_trained
+from tests.old_layout import create_run
 
 QUICK = Fit(updates=50, width=8)
 
@@ -53,7 +53,7 @@ def make_run(folder: Path, env_id: str, behaviour: Any, **changes: Any) -> Path:
 def outputs(folder: Path, seed: int, name: str, observations: Any) -> Any:
     trained = read_trained(folder)
     inputs = np.asarray(observations, np.float32)[None]
-    return forward(architecture(trained.run.settings, trained.spec), trained.parameters(seed)[name], inputs)[0][0]
+    return forward(architecture(trained.settings, trained.spec), trained.networks[seed][name], inputs)[0][0]
 
 
 def test_a_run_is_audited_with_its_own_networks_and_new_transitions(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("gymnasium")
-pytest.importorskip("distributed", reason="sweeps need Dask: pip install distributed")
 
 from ipe.cli import main
 from ipe.experiments import open_store

@@ -12,8 +12,8 @@ from ipe.analysis import aucs
 from ipe.base.looks import look_of
 from ipe.cli import main
 from ipe.deep import paper_settings
-from ipe.deep.records import Records, read_episodes, write_records, write_run
-from ipe.deep.runs import create_run
+from ipe.deep.records import Records
+from tests.old_layout import create_run, read_episodes, write_records, write_run
 
 
 def make_run(folder: Path, behaviour: str, shift: float, frames: int = 1000, stopped: int | None = None) -> Path:

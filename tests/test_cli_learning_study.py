@@ -12,7 +12,6 @@ import pytest
 from ipe.cli import main
 from ipe.cli.reproduce import STUDIES, choose
 
-pytest.importorskip("distributed", reason="sweeps need Dask: pip install distributed")
 pytest.importorskip("Box2D", reason='LunarLander needs Box2D: pip install "gymnasium[box2d]"')
 
 

@@ -136,7 +136,7 @@ def test_folders_of_another_kind_are_told_apart(
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}")
     assert main([command, str(tmp_path / "run")]) == 2
-    assert f"is a training run, not a sweep; try `ipe evaluate {tmp_path / 'run'}`" in capsys.readouterr().err
+    assert "run.json: not a run of ipe" in capsys.readouterr().err
 
 
 def test_a_store_without_a_result_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,14 +85,20 @@ def test_a_job_that_fails_is_exit_code_1(run: Run, tmp_path: Path) -> None:
 
 
 def test_without_dask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a scheduler needs it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
-    code, out, err = run("sweep", "grid.toml")
+    code, out, err = run("sweep", "grid.toml", "--out", "out", "--scheduler", "tcp://127.0.0.1:9")
     assert (code, out) == (2, "")
-    assert err == (
-        "ipe sweep: sweeps over several processes need Dask, which is not installed: "
-        'pip install "ipe[sweeps]"; or give --shard 0/1, which needs none\n'
-    )
+    assert err.startswith("ipe sweep: a scheduler needs Dask, which is not installed: ")
     assert [path.name for path in tmp_path.iterdir()] == ["grid.toml"]
+    code, out, err = run("sweep", "grid.toml", "--frames", "20", "--out", "out", "--workers", "1")
+    assert code == 0, err
+    first = out.splitlines()[0]
+    assert first.startswith("2 of 2 jobs done: 4 runs done")
+    code, out, err = run("sweep", "--resume", "out")
+    assert (code, out.splitlines()[0]) == (0, first), err
+    for words, said in ((("grid.toml",), "SWEEP"), (("--seeds", "3"), "--seeds")):
+        assert run("sweep", *words, "--resume", "out")[2].startswith(f"ipe sweep: {said} has no effect with --resume")
 
 
 # ---- refusals

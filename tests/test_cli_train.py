@@ -33,8 +33,9 @@ from ipe.cli.training_report import best_trailing
 from ipe.cli.training_settings import settings_from
 from ipe.deep import Progress, SeedProgress, TrainingSettings, paper_settings
 from ipe.deep.environments import episode_seed
-from ipe.deep.records import read_episodes, read_run
 from ipe.errors import InputError
+from ipe.experiments.results import load_results
+from ipe.experiments.status import sweep_status
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -224,7 +225,7 @@ WRONG = {
     "train --resume r --seeds 3": "--seeds has no effect with --resume",
     "train --resume r --epsilon.final 0.2": "--epsilon.final has no effect with --resume",
     "train --resume r": "there is no run r",
-    "train --resume .": "run.json",
+    "train --resume .": "holds no sweep and no training run: there is no sweep.json in it",
     "train CartPole-v1 --gama 0.9": "there is no option --gama (did you mean --gamma?)",
     "train CartPole-v1 --epsilon.fnal 0.9": "there is no option --epsilon.fnal (did you mean --epsilon.final?)",
     "train CartPole-v1 --settings.gamma 1": "there is no option --settings.gamma",
@@ -243,7 +244,7 @@ WRONG = {
     "train CartPole-v1 --precision float64": "--precision must be one of 'float32', 'bfloat16'; found 'float64'",
     "train CartPole-v1 --behaviour greedy": "--behaviour must be one of ",
     "train CartPole-v1 --seeds x": "--seeds must be how many, or which ones with commas as in 3,5,8; found 'x'",
-    "train CartPole-v1 --seeds 0": "seeds must be at least one, found 0",
+    "train CartPole-v1 --seeds 0": "seeds must be from 1 to a million, found 0",
     "train CartPole-v1 --seeds 3,3": "seeds[1] = 3 is there twice",
     "train CartPole-v1 --processes -1": "processes must be 0 or more, found -1",
     "train CartPole-v1 --batch-seeds 0": "batch_seeds must ",
@@ -310,7 +311,7 @@ def test_train_resume_evaluate(run: Run, tmp_path: Path) -> None:
     assert header.split() == ["seed", "status", "episodes", "return", "(last", "20)", "best", "(20)", "AUC"]
     assert (empty, wrote[:9]) == ("", "wrote a/:")
     assert following == "next: ipe evaluate a; ipe curves a --out curves.png; ipe watch a --out run.gif"
-    table = read_episodes(tmp_path / "a").to_pydict()
+    table = load_results(tmp_path / "a").episodes.to_pydict()
     for row, seed in zip(rows, (3, 5), strict=True):
         own = [r for r, s in zip(table["return"], table["seed"], strict=True) if s == seed]
         assert row.split()[:3] == [str(seed), "done", "30"]
@@ -323,8 +324,9 @@ def test_train_resume_evaluate(run: Run, tmp_path: Path) -> None:
     assert code == 0
     assert "2 seeds of 500 frames" in err
     assert run(*words, "--frames", "500", "--out", "b")[1].splitlines()[:3] == out.splitlines()[:3]
-    for name in ("networks.safetensors", "episodes.parquet"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    (one,), (other,) = ((tmp_path / name).glob("results/*/*.safetensors") for name in ("a", "b"))
+    assert one.read_bytes() == other.read_bytes()
+    assert load_results(tmp_path / "a").episodes.equals(load_results(tmp_path / "b").episodes)
 
     code, out, err = run("evaluate", "a", "--episodes", "5")
     assert (code, err) == (0, "")
@@ -374,7 +376,8 @@ def test_a_process_that_dies_is_exit_code_1(run: Run) -> None:
     code, out, err = run(*words, "--environment.options", "dies_at=50")
     assert code == 1
     assert "running" in out
-    assert "ipe train: the process of seeds [0] ended with exit code 5" in err
+    assert "ipe train: epsilon-ipe, seed 0: its process ended 3 times before the next checkpoint; " in err
+    assert "the last ended with exit code 5" in err
     assert err.splitlines()[-1].endswith("; go on with: ipe train --resume a")
     assert "Traceback" not in err
 
@@ -422,8 +425,8 @@ def test_signals_stop_with_a_checkpoint(run: Run, tmp_path: Path, number: int, c
         r"ipe train: stopped at frame (\d+); go on with: ipe train --resume 'my run'", err.splitlines()[-1]
     )
     assert said is not None, err
-    assert read_run(tmp_path / "my run")["status"] == "stopped"
-    (manifest,) = (tmp_path / "my run" / "batches" / "0").glob("*.json")
+    assert sweep_status(tmp_path / "my run").total.waiting == 1
+    (manifest,) = (tmp_path / "my run").glob("work/*/checkpoint-*.json")
     assert int(manifest.name.split("-")[1]) == int(said[1]) > 0
     assert run("evaluate", "my run", "--episodes", "2")[0] == 0
 

@@ -59,7 +59,8 @@ def settings_of(behaviour: Behaviour, **changes: Any) -> Any:
 def test_it_trains_and_plays(behaviour: Behaviour, tmp_path: Path) -> None:
     pytest.importorskip("gymnasium")
     from ipe.deep import evaluate, train
-    from ipe.deep.playing import agent, read_trained
+    from ipe.deep.playing import agent
+    from ipe.experiments.trained import read_trained
 
     changes: dict[str, Any] = {"flatness": 3.0} if behaviour is FLAT else {"epsilon": {"final": 0.2, "steps": 100}}
     settings = settings_of(behaviour, **changes)
@@ -73,7 +74,7 @@ def test_it_trains_and_plays(behaviour: Behaviour, tmp_path: Path) -> None:
         "flattened, from the policy network" if behaviour is FLAT else "coin on Q with epsilon = 0.2"
     )
     trained = read_trained(tmp_path / "run")
-    assert trained.run.settings == settings
+    assert trained.settings == settings
     choice = agent(trained, 0, 0, behaviour=True)(np.zeros(4, np.float32))
     if behaviour is COIN:
         assert choice.epsilon == pytest.approx(0.1)

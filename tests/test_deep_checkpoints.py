@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -24,8 +23,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
 
-from ipe.deep.checkpoints import Checkpoint, _manifest_bytes, load_checkpoint, save_checkpoint
-from ipe.deep.plain import decode, encode
+from ipe.base.sealed import decode, encode, sealed_bytes
+from ipe.deep.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from ipe.deep.tensors import hash_file
 from ipe.errors import InputError
 from tests.tiers import examples
@@ -321,12 +320,12 @@ def test_a_forged_manifest_is_refused_for_its_arrays(two: tuple[Path, Path]) -> 
     folder, manifest = two
     content = json.loads(manifest.read_bytes())["content"]
     said: list[str] = []
-    manifest.write_bytes(_manifest_bytes(content | {"arrays": {"a": {"dtype": "int64", "shape": [3]}}}))
+    manifest.write_bytes(sealed_bytes(content | {"arrays": {"a": {"dtype": "int64", "shape": [3]}}}, "manifest"))
     assert check(load_checkpoint(folder, said.append)) == 1
     foreign = b"not safetensors"
     manifest.with_suffix(".safetensors").write_bytes(foreign)
     hashed = {"size": len(foreign), "sha256": hashlib.sha256(foreign).hexdigest()}
-    manifest.write_bytes(_manifest_bytes(content | hashed))
+    manifest.write_bytes(sealed_bytes(content | hashed, "manifest"))
     assert check(load_checkpoint(folder, said.append)) == 1
     assert said[0] == f"{manifest.name} does not describe its arrays"
     assert said[1].startswith(f"{manifest.name} has arrays that cannot be read: ")
@@ -375,21 +374,30 @@ def test_a_manifest_goes_before_its_arrays(tmp_path: Path, monkeypatch: pytest.M
     assert removed == [".json"] * 3 + [".safetensors"] * 3
 
 
-def test_without_locks_unfinished_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_locks(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
+def test_beside_other_writers_unfinished_files_are_left_alone(tmp_path: Path) -> None:
     orphan = save_checkpoint(tmp_path, small(1)).with_suffix(".safetensors")
     orphan.with_suffix(".json").unlink()
     part = tmp_path / f".{'ab' * 8}.part"
     part.write_bytes(b"half")
-    monkeypatch.setattr("fcntl.flock", no_locks)
-    old, new = (save_checkpoint(tmp_path, small(frame), keep=1) for frame in (2, 3))
+    old, new = (save_checkpoint(tmp_path, small(frame), keep=1, alone=False) for frame in (2, 3))
     assert not old.exists()
     assert set(tmp_path.iterdir()) == {orphan, part, new, new.with_suffix(".safetensors")}
-    monkeypatch.undo()
     last = save_checkpoint(tmp_path, small(4), keep=1)
     assert set(tmp_path.iterdir()) == {last, last.with_suffix(".safetensors")}
+
+
+def test_the_manifests_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    manifest = save_checkpoint(tmp_path, small(4))
+    manifest.write_bytes(manifest.read_bytes().replace(b'",\n"content"', b'", "content"'))
+    assert check(load_checkpoint(tmp_path)) == 4
+
+
+def test_some_arrays_can_be_loaded_alone(tmp_path: Path) -> None:
+    arrays = {"records.a": np.arange(3), "records.b": np.ones(2), "replay": np.zeros(5)}
+    save_checkpoint(tmp_path, Checkpoint(4, arrays, {}))
+    found = load_checkpoint(tmp_path, only=("records.",))
+    assert found is not None
+    assert set(found.arrays) == {"records.a", "records.b"}
 
 
 def test_a_later_schema_is_refused_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,7 +493,7 @@ assert sorted(folder.iterdir()) == before
 def test_two_writers_leave_each_other_whole(tmp_path: Path) -> None:
     script = """
 for frame in range(int(sys.argv[2]), 60, 2):
-    manifest = save_checkpoint(folder, big(frame, 100))
+    manifest = save_checkpoint(folder, big(frame, 100), alone=False)
     found = load_checkpoint(folder, report=lambda said: sys.exit(said))
     assert found.frame >= frame and all((array == found.frame).all() for array in found.arrays.values())
 """

@@ -14,15 +14,16 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from ipe.behaviours import boltzmann, epsilon_greedy, epsilon_ipe, greedy, ipe
-from ipe.deep import TrainingSettings, evaluate, paper_settings, playing, train, watch, watching
+from ipe.deep import evaluate, paper_settings, playing, train, watch
 from ipe.deep.environments import episode_seed, make_environment
-from ipe.deep.loop import architecture
 from ipe.deep.networks import initial_parameters
-from ipe.deep.playing import Moment, agent, evaluation_seed, read_trained
-from ipe.deep.records import read_run, write_run
-from ipe.deep.runs import create_run
+from ipe.deep.playing import Moment, agent, evaluation_seed
+from ipe.deep.programs import architecture
 from ipe.deep.tensors import hash_file
 from ipe.errors import InputError
+from ipe.experiments import watching
+from ipe.experiments.trained import read_trained
+from tests.old_layout import create_run, read_run, write_run
 
 OWN = "tests.environments:"
 SMALL: dict[str, Any] = {"width": 8, "batch": 4, "replay": 500}
@@ -68,7 +69,12 @@ def copied(folder: Path, to: Path) -> Path:
 
 
 def network(folder: Path, name: str, seed: int, x: NDArray[Any], actions: int) -> NDArray[Any]:
-    arrays = load_file(folder / "networks.safetensors")
+    old = folder / "networks.safetensors"
+    if old.exists():
+        arrays = load_file(old)
+    else:  # of a run that was stopped: in its one checkpoint
+        (file,) = folder.glob("work/*/*.safetensors")
+        arrays = {name.removeprefix("state."): array for name, array in load_file(file).items()}
     matrix, rest = (arrays[f"{name}.{part}"][seed].astype(np.float64) for part in ("matrix", "rest"))
     width, image = matrix.shape[1], x.ndim == 3
     channels = matrix.shape[0] // ((x.shape[0] - 2) * (x.shape[1] - 2)) if image else width
@@ -101,7 +107,7 @@ def test_a_run_that_was_stopped(tmp_path: Path) -> None:
 def check_by_hand(folder: Path, limit: int = 40) -> None:
     """Play the same episodes with the network above."""
     result = evaluate(folder, episodes=3, frame_limit=limit)
-    settings = TrainingSettings.model_validate(read_run(folder)["settings"]).environment
+    settings = read_trained(folder).settings.environment
     assert [own.seed for own in result.seeds] == [0, 1]
     for own in result.seeds:
         limited = settings.model_copy(update={"frame_limit": limit})
@@ -136,7 +142,7 @@ def test_behaviours_act_with_their_probabilities(make: Make, behaviour: str) -> 
     trained = read_trained(folder)
     x = np.array([0.1, -0.2, 0.03, 0.4], np.float32)
     q = network(folder, "q", 1, x, 2)
-    logits = network(folder, "policy", 1, x, 2) if trained.run.settings.learns_policy else None
+    logits = network(folder, "policy", 1, x, 2) if trained.settings.learns_policy else None
     n = 4000
     for own, expected in ((True, probabilities(q, logits)), (False, greedy(q))):
         act = agent(trained, 1, 7, own)
@@ -147,7 +153,7 @@ def test_behaviours_act_with_their_probabilities(make: Make, behaviour: str) -> 
             assert choices[0].epsilon == pytest.approx(2.0 * probabilities(q, logits).min(), abs=1e-3)
         elif behaviour == "epsilon-greedy" and own:
             assert choices[0].epsilon == pytest.approx(0.55)
-        elif not trained.run.settings.learns_policy:
+        elif not trained.settings.learns_policy:
             assert np.isnan(choices[0].epsilon)
 
 
@@ -409,7 +415,7 @@ def test_what_cannot_be_drawn(make: Make, tmp_path: Path, arguments: dict[str, A
 def test_run_json_is_needed(make: Make, tmp_path: Path) -> None:
     folder = copied(make("CartPole-v1"), tmp_path / "run")
     write_run(folder, read_run(folder) | {"outcomes": [{"seed": 0}, 5]})
-    with pytest.raises(InputError, match=r"run.json: outcomes are missing or wrong"):
+    with pytest.raises(InputError, match=r"run.json: .* is missing or wrong"):
         evaluate(folder)
     with pytest.raises(InputError, match="there is no run"):
         evaluate(tmp_path / "no")

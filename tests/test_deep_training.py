@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,18 +19,25 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
-from safetensors.numpy import load_file
 
 pytest.importorskip("gymnasium")
 
+
+from ipe.base.sealed import open_sealed, sealed_bytes
 from ipe.deep import TrainingResult, TrainingSettings, evaluate, resume, train
+from ipe.deep.batches import most_seeds, split_seeds
 from ipe.deep.checkpoints import load_checkpoint
 from ipe.deep.environments import episode_seed
-from ipe.deep.records import read_episodes, read_progress, read_run
-from ipe.deep.runs import most_seeds, open_run, split_seeds
 from ipe.errors import InputError
+from ipe.experiments.engine import run_sweep
+from ipe.experiments.grids import make_sweep
+from ipe.experiments.results import load_results
+from ipe.experiments.runs import read_runs
+from ipe.experiments.status import sweep_status
+from ipe.experiments.training import open_run
 from tests.deep_helpers import DRIFT, small
 from tests.environment_helpers import OWN
+from tests.old_layout import create_run, write_run
 
 posix = pytest.mark.skipif(os.name != "posix" or not Path("/proc/self").exists(), reason="signals and /proc")
 needs_minatar = pytest.mark.skipif(importlib.util.find_spec("minatar") is None, reason="minatar is not installed")
@@ -47,23 +55,31 @@ def no_child_survives() -> Iterator[None]:
 
 
 def outcome_of(folder: Path) -> dict[str, Any]:
-    """All that a run leaves, but for how fast and how long."""
-    progress = read_progress(folder).drop_columns(["frames_per_second"])
-    about = read_run(folder)
+    """All that a run leaves, but for how fast and how long: the bytes of its results, by job."""
+    store = open_run(folder)
+    manifests = [store.publication(job) for job in store.jobs]
+    found = {manifest.job: manifest for manifest in manifests if manifest is not None}
     return {
-        "episodes": (folder / "episodes.parquet").read_bytes(),
-        "networks": (folder / "networks.safetensors").read_bytes(),
-        "progress": progress.to_pydict(),
-        "outcomes": about["outcomes"],
-        "status": about["status"],
+        "records": {job: manifest.file.read_bytes() for job, manifest in found.items()},
+        "networks": {job: manifest.path.with_suffix(".safetensors").read_bytes() for job, manifest in found.items()},
+        "episodes": load_results(folder, unfinished=True).episodes.to_pydict(),
+        "outcomes": read_runs(folder)[0].outcomes,
+        "done": [manifest is not None for manifest in manifests],
     }
+
+
+def networks_of(folder: Path) -> dict[str, Any]:
+    """The networks of all seeds of a finished run, in the order of its jobs."""
+    store = open_run(folder)
+    manifests = [store.publication(job) for job in store.jobs]
+    every = [manifest.read_networks() for manifest in manifests if manifest is not None]
+    return {name: np.concatenate([networks[name] for networks in every]) for name in every[0]}
 
 
 def same_bytes(a: Path, b: Path) -> None:
     found, expected = outcome_of(a), outcome_of(b)
-    assert repr(found.pop("progress")) == repr(expected.pop("progress"))
     assert found == expected
-    assert found["status"] == "done"
+    assert all(found["done"])
 
 
 # ---- in this process
@@ -79,15 +95,20 @@ def test_a_run_leaves_its_records_and_networks(tmp_path: Path) -> None:
     out = here(tmp_path / "run", settings, seeds=[3, 1], callback=lambda progress: seen.append(progress))
     assert out.status == "done"
     assert [(own.seed, own.status, own.frame) for own in out.outcomes] == [(3, "done", 2300), (1, "done", 2300)]
-    assert out.episodes.equals(read_episodes(tmp_path / "run"))
-    assert out.progress.equals(read_progress(tmp_path / "run"))
+    results = load_results(tmp_path / "run")
+    assert out.episodes.to_pydict() == results.episodes.drop_columns(["setting"]).to_pydict()
+    found = out.progress.drop_columns(["frames_per_second"]).to_pydict()
+    assert found == results.progress.drop_columns(["setting"]).to_pydict()
+    assert all(speed > 0 for speed in out.progress["frames_per_second"].to_pylist())
     assert out.progress["frame"].to_pylist() == [1000, 2000, 2300] * 2
     assert out.progress["seed"].to_pylist() == [1] * 3 + [3] * 3
-    about = read_run(tmp_path / "run")
-    assert TrainingSettings.model_validate(about["settings"]) == settings
-    assert {"jax", "numpy", "ipe"} <= set(about["versions"])
-    assert about["machine"]
-    assert about["seconds"] > 0
+    store = open_run(tmp_path / "run")
+    assert store.sweep.settings[0].settings == settings
+    (manifest,) = [store.publication(job) for job in store.jobs]
+    assert manifest is not None
+    assert {"jax", "numpy", "ipe", "products"} <= set(manifest.content["versions"])
+    assert manifest.content["machine"]
+    assert manifest.seconds > 0
     last = seen[-1]
     assert (last.frame, last.frames, [own.status for own in last.seeds]) == (2300, 2300, ["done", "done"])
     for own in last.seeds:
@@ -103,8 +124,8 @@ def test_a_failed_seed_is_told_and_the_others_are_done(tmp_path: Path) -> None:
     out = here(tmp_path / "run", small(DRIFT, frames=300, environment={"options": options}))
     assert out.status == "done"
     assert [own.status for own in out.outcomes] == ["done", "failed"]
-    assert "the wheel came off" in read_run(tmp_path / "run")["outcomes"][1]["reason"]
-    for array in load_file(tmp_path / "run" / "networks.safetensors").values():  # what else a lane has done is chance
+    assert "the wheel came off" in out.outcomes[1].reason
+    for array in networks_of(tmp_path / "run").values():  # what else a lane has done is chance
         assert np.isfinite(array[0]).all()
         assert np.isnan(array[1]).all()
 
@@ -113,37 +134,45 @@ def test_seeds_that_have_begun_can_be_used_when_others_have_not(tmp_path: Path) 
     settings = small(DRIFT, frames=1200)
     out = train(settings, seeds=6, batch_seeds=2, processes=0, out=tmp_path / "run", callback=lambda own: own.frame > 0)
     assert out.status == "stopped"
-    run = read_run(tmp_path / "run")
-    assert run["networks_seeds"] == [0, 1]
-    assert [own["frame"] > 0 for own in run["outcomes"]] == [True, True, False, False, False, False]
+    assert [own.frame > 0 for own in out.outcomes] == [True, True, False, False, False, False]
     found = evaluate(tmp_path / "run", episodes=2)
     assert [own.seed for own in found.seeds] == [0, 1]
     assert found.left_out[5] == "was not begun when training was stopped"
     resume(tmp_path / "run", processes=0)
     train(settings, seeds=6, batch_seeds=2, processes=0, out=tmp_path / "straight")
-    assert outcome_of(tmp_path / "run")["networks"] == outcome_of(tmp_path / "straight")["networks"]
-    assert read_run(tmp_path / "run")["networks_seeds"] == list(range(6))
+    same_bytes(tmp_path / "run", tmp_path / "straight")
+    assert sweep_status(tmp_path / "run").total.done == 6
 
 
 def test_a_callback_that_returns_true_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = small(DRIFT, frames=2000)
     straight = here(tmp_path / "straight", settings)
     assert straight.status == "done"
-    monkeypatch.setattr("ipe.deep.batches.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("ipe.experiments.jobs.REPORT_SECONDS", 0.0)
     stopped = here(tmp_path / "run", settings, callback=lambda progress: progress.frame >= 700)
     assert stopped.status == "stopped"
     assert [own.status for own in stopped.outcomes] == ["running", "running"]
-    checkpoint = load_checkpoint(tmp_path / "run" / "batches" / "0")
+    checkpoint = load_checkpoint(work(tmp_path / "run"))
     assert checkpoint is not None
     assert checkpoint.frame == 700
+    assert [own.frame for own in stopped.outcomes] == [700, 700]
+    assert stopped.episodes["frame"].to_pylist() == [
+        frame for frame in straight.episodes["frame"].to_pylist() if frame <= 700
+    ]
     assert resume(tmp_path / "run", processes=0).status == "done"
     same_bytes(tmp_path / "run", tmp_path / "straight")
+
+
+def work(folder: Path) -> Path:
+    """Where the only job of a run has its checkpoints."""
+    (found,) = (folder / "work").iterdir()
+    return found
 
 
 def stop_at(folder: Path, settings: TrainingSettings, *frames: int) -> None:
     """A run that was stopped at some frames, one after the other, with a checkpoint at each."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ipe.deep.batches.REPORT_SECONDS", 0.0)
+        patch.setattr("ipe.experiments.jobs.REPORT_SECONDS", 0.0)
         for i, frame in enumerate(frames):
 
             def callback(progress: Any, frame: int = frame) -> bool:
@@ -159,7 +188,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path: Path) -> None:
     settings = small(DRIFT, frames=1500)
     here(tmp_path / "straight", settings)
     stop_at(tmp_path / "run", settings, 400, 800)
-    newest = sorted((tmp_path / "run" / "batches" / "0").glob("*.safetensors"))[-1]
+    newest = sorted(work(tmp_path / "run").glob("*.safetensors"))[-1]
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
@@ -182,12 +211,72 @@ def test_a_run_with_more_frames_is_a_longer_run(tmp_path: Path, first: int) -> N
         resume(tmp_path / "run", processes=0, frames=2000)
     with pytest.raises(InputError, match=r"^frames: .* found 10000000000"):
         resume(tmp_path / "run", processes=0, frames=10**10)
-    assert open_run(tmp_path / "run").settings.frames == 2500
+    assert open_run(tmp_path / "run").sweep.settings[0].settings.frames == 2500
+    assert sweep_status(tmp_path / "run").problems == []
+    assert load_results(tmp_path / "run").problems == []
 
 
 def test_a_run_that_is_done_stays_so(tmp_path: Path) -> None:
     here(tmp_path / "run", small(DRIFT, frames=500))
     before = outcome_of(tmp_path / "run")
+    assert resume(tmp_path / "run", processes=0).status == "done"
+    assert outcome_of(tmp_path / "run") == before
+
+
+# ---- earlier versions, and sweeps
+
+
+def test_a_run_of_an_earlier_version_is_read_and_resumed(tmp_path: Path) -> None:
+    """The same checkpoints, under the names of that layout: a stopped run, which goes on as if nothing had happened."""
+    settings = small(DRIFT, frames=1500)
+    here(tmp_path / "straight", settings)
+    stop_at(tmp_path / "new", settings, 700)
+    run = create_run(tmp_path / "run", settings, [[0, 1]])
+    shutil.copytree(work(tmp_path / "new"), tmp_path / "run" / "batches" / "0")
+    for path in (tmp_path / "run" / "batches" / "0").glob("checkpoint-*.json"):
+        path.write_bytes(path.read_bytes().replace(b'",\n"content"', b'", "content"'))
+    outcomes = [{"seed": seed, "status": "running", "frame": 700, "reason": ""} for seed in (0, 1)]
+    write_run(tmp_path / "run", run.content | {"status": "stopped", "outcomes": outcomes})
+    status = sweep_status(tmp_path / "run")
+    assert (status.total.waiting, status.total.frames_done) == (2, 1400)
+    assert resume(tmp_path / "run", processes=0).status == "done"
+    same_bytes(tmp_path / "run", tmp_path / "straight")
+
+
+def test_a_sweep_that_keeps_networks_is_evaluated_setting_by_setting(tmp_path: Path) -> None:
+    base = {"environment": DRIFT, "width": 16, "batch": 8, "replay": 64, "frames": 200}
+    sweep = make_sweep({"name": "two", "seeds": 2, "base": base, "grid": {"gamma": [0.5, 0.9]}})
+    for keep in (True, False):
+        folder = tmp_path / str(keep)
+        assert run_sweep(sweep, folder, shard=(0, 1), keep_networks=keep).status == "done"
+        assert list((folder / "work").glob("*")) == []
+        with pytest.raises(InputError, match="is a sweep of 2 settings; say which one is meant by its name, for inst"):
+            evaluate(folder, episodes=1)
+        with pytest.raises(InputError, match=r"has no setting 'gamma=0.8' \(did you mean gamma=0"):
+            evaluate(folder, episodes=1, setting="gamma=0.8")
+        with pytest.raises(InputError, match=r"holds a sweep of 2 settings; go on with: ipe sweep --resume"):
+            resume(folder)
+    found = evaluate(tmp_path / "True", episodes=2, setting="gamma=0.9")
+    assert [own.seed for own in found.seeds] == [0, 1]
+    with pytest.raises(InputError, match="has not kept its networks, which this needs"):
+        evaluate(tmp_path / "False", episodes=1, setting="gamma=0.9")
+    trained = here(tmp_path / "run", sweep.settings[1].settings)
+    assert trained.episodes.num_rows == len(load_results(tmp_path / "True").episodes_of(1))
+    (one,) = (tmp_path / "run").glob("results/*/*.safetensors")
+    (other,) = (tmp_path / "True" / "results" / sweep.settings[1].key).glob("*.safetensors")
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("how", ["flipped", "missing"])
+def test_a_result_whose_networks_are_damaged_is_made_again(tmp_path: Path, how: str) -> None:
+    here(tmp_path / "run", small(DRIFT, frames=300))
+    before = outcome_of(tmp_path / "run")
+    (path,) = (tmp_path / "run").glob("results/*/*.safetensors")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content) if how == "flipped" else path.unlink()
+    with pytest.raises(InputError, match=r"safetensors: it is (damaged|missing)"):
+        evaluate(tmp_path / "run", episodes=1)
     assert resume(tmp_path / "run", processes=0).status == "done"
     assert outcome_of(tmp_path / "run") == before
 
@@ -202,9 +291,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an environment that fails at once": ({"settings": small(OWN + "Faulty-v0")}, "nan"),
     "an image too small for the convolution": (
         {"settings": small("tests.deep_environments:Pixels-v0", environment={"options": {"height": 2}})}, "3 by 3"),
-    "no seeds": ({"seeds": 0}, "seeds must be at least one"),
+    "no seeds": ({"seeds": 0}, "seeds must be from 1 to a million, found 0"),
     "a seed twice": ({"seeds": [1, 2, 1]}, r"seeds\[2\] = 1 is there twice"),
-    "a negative seed": ({"seeds": [0, -1]}, r"seeds\[1\] = -1"),
+    "a negative seed": ({"seeds": [0, -1]}, r"seeds\[1\] must be a whole number from 0 to 2\^63 - 1, found -1"),
     "a seed too large": ({"seeds": [2**63]}, r"seeds\[0\]"),
     "no seeds per batch": ({"batch_seeds": 0}, "batch_seeds must lie between 1 and"),
     "several images per batch": (
@@ -249,18 +338,18 @@ def test_a_folder_in_use_and_a_folder_that_is_no_run_are_refused(tmp_path: Path)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
     with pytest.raises(InputError, match="there is no run"):
         resume(tmp_path / "nothing")
-    with pytest.raises(InputError, match=r"run\.json"):
+    with pytest.raises(InputError, match=r"holds no sweep and no training run: there is no sweep\.json"):
         resume(tmp_path / "full")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
 
 
 def test_a_run_of_wrong_settings_is_refused_with_the_field(tmp_path: Path) -> None:
     here(tmp_path / "run", small(DRIFT, frames=5))
-    path = tmp_path / "run" / "run.json"
-    content = json.loads(path.read_text())
-    content["settings"]["gamma"] = 2.0
-    path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"run\.json: settings\.gamma: "):
+    path = tmp_path / "run" / "sweep.json"
+    content = open_sealed(path.read_bytes())
+    content["sweep"]["settings"][0]["settings"]["gamma"] = 2.0
+    path.write_bytes(sealed_bytes(content, "sweep"))
+    with pytest.raises(InputError, match=r"sweep\.json: settings\[0\]\.settings: gamma: "):
         resume(tmp_path / "run")
 
 
@@ -326,7 +415,7 @@ class Child:
     def workers(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         found = [int(word) for word in children.read_text().split()] if children.exists() else []
-        return [pid for pid in found if b"ipe.deep.worker" in _words(pid)]
+        return [pid for pid in found if b"ipe.experiments.worker" in _words(pid)]
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> bool:
         """Until it holds; False if the process ended before."""
@@ -352,7 +441,7 @@ class Child:
     def frames(self) -> int:
         """Of the newest checkpoints of all batches, added up."""
         total = 0
-        for folder in self.folder.glob("batches/*"):
+        for folder in self.folder.glob("work/*"):
             names = sorted(path.name for path in folder.glob("checkpoint-*.json"))
             total += int(names[-1].split("-")[1]) if names else 0
         return total
@@ -381,11 +470,10 @@ def kill_at_random(folder: Path, settings: TrainingSettings, arguments: dict[str
         time.sleep(rng.uniform(0.0, 0.6))
         workers = child.workers() if alive else []
         if i % 2 == 1 and workers:
-            _kill(rng.choice(workers))
+            _kill(rng.choice(workers))  # it is replaced, and its job goes on
             done += 1
             code, status, errors = child.end()
-            assert (code, errors) == (0, "")
-            assert status in ("failed", "done")
+            assert (code, status, errors) == (0, "done", "")
         else:
             done += bool(workers)
             child.kill_all()
@@ -429,9 +517,11 @@ def test_a_signal_stops_with_a_checkpoint(number: int, to: str, tmp_path: Path) 
     (os.kill if to == "one" else os.killpg)(child.process.pid, number)
     code, _, errors = child.end()
     assert code == -signal.SIGINT or "KeyboardInterrupt" in errors
-    about = read_run(tmp_path / "run")
-    assert about["status"] == "stopped"
-    assert all(load_checkpoint(tmp_path / "run" / "batches" / name) is not None for name in ("0", "1"))
+    status = sweep_status(tmp_path / "run")
+    assert (status.total.running, status.total.waiting) == (0, 4)
+    folders = list((tmp_path / "run" / "work").iterdir())
+    assert len(folders) == 2
+    assert all(load_checkpoint(folder) is not None for folder in folders)
     assert child.frames() > 0
 
 
@@ -458,11 +548,11 @@ def test_only_one_training_of_a_run(tmp_path: Path) -> None:
     child = Child(tmp_path / "run", small("CartPole-v1", frames=10**6), seeds=2, checkpoint_seconds=1000.0)
     try:
         assert child.wait_for(child.works)
-        before = (tmp_path / "run" / "run.json").read_bytes()
+        before = (tmp_path / "run" / "sweep.json").read_bytes()
         for frames in (None, 2 * 10**6):
             with pytest.raises(InputError, match="another process is training"):
                 resume(tmp_path / "run", frames=frames)
-        assert (tmp_path / "run" / "run.json").read_bytes() == before
+        assert (tmp_path / "run" / "sweep.json").read_bytes() == before
     finally:
         child.kill_all()
 
@@ -471,7 +561,7 @@ def test_what_a_worker_refuses_is_told_here(tmp_path: Path) -> None:
     """A checkpoint that all is wrong with: the sentence comes from the worker, and no traceback."""
     settings = small(DRIFT, frames=400)
     stop_at(tmp_path / "run", settings, 200)
-    for path in (tmp_path / "run" / "batches" / "0").glob("*.safetensors"):
+    for path in work(tmp_path / "run").glob("*.safetensors"):
         path.write_bytes(b"nothing")
     with pytest.raises(InputError, match="none of the 1 checkpoints is valid"):
         resume(tmp_path / "run", processes=1)

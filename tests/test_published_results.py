@@ -10,11 +10,45 @@ import pytest
 
 from ipe.analysis import claims_records
 from ipe.analysis.series import read_groups
+from ipe.cli import main
+from ipe.deep import resume
+from ipe.errors import InputError
 from ipe.experiments.results import load_results
+from ipe.experiments.runs import read_runs
+from ipe.experiments.status import sweep_status
+from ipe.experiments.trained import read_trained
 from ipe.studies.learning.study import joined
 from ipe.studies.lunar_lander import STUDY
 
-RESULTS = Path(__file__).parent.parent / "results" / "lunar_lander"
+PUBLISHED = Path(__file__).parent.parent / "results"
+RESULTS = PUBLISHED / "lunar_lander"
+
+
+def test_everything_that_is_published_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sweeps, and training runs in the layout of earlier versions: by the reader, the status and the curves."""
+    shutil.copytree(PUBLISHED, tmp_path / "results")
+    stores = sorted(path.parent for path in (tmp_path / "results").rglob("sweep.json"))
+    old = sorted(path.parent for path in (tmp_path / "results" / "freeway_first").rglob("run.json"))
+    assert (len(stores), len(old)) == (3, 2)
+    for folder in stores + old:
+        results = load_results(folder)
+        assert (results.problems, results.missing) == ([], [])
+        status = sweep_status(folder)
+        assert (status.finished, status.total.done, status.problems) == (True, len(results.outcomes), [])
+        assert [len(runs.outcomes) for runs in read_runs(folder)] == [len(results.sweep.seeds)] * len(status.settings)
+    assert main(["curves", *map(str, old), "--out", str(tmp_path / "curves.png")]) == 0
+    assert main(["status", str(old[0])]) == 0
+    said = capsys.readouterr().out
+    assert "minatar/Freeway epsilon-greedy: 1 settings, 2 runs" in said
+    assert load_results(old[0]).episodes.num_rows == 398
+    with pytest.raises(InputError, match=r"networks.safetensors; it is written when training ends"):
+        read_trained(old[0])
+    with pytest.raises(InputError, match="has not kept its networks, which this needs; run the sweep with keep_netw"):
+        read_trained(stores[-1], setting=load_results(stores[-1]).sweep.settings[0].name)
+    before = {path: path.read_bytes() for path in old[0].iterdir()}
+    with pytest.raises(InputError, match="is a run of an earlier version without checkpoints; train it anew"):
+        resume(old[0])
+    assert {path: path.read_bytes() for path in old[0].iterdir() if path.is_file()} == before
 
 
 @pytest.mark.parametrize(

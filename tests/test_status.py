@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from ipe.base.sealed import sealed_bytes
 from ipe.cli import main
 from ipe.cli.status import MOST_ROWS
 from ipe.deep.settings import paper_settings
-from ipe.experiments.claim_files import newest_claims, read_claim
 from ipe.experiments.declared import Setting, Sweep
-from ipe.experiments.sealed import sealed_bytes
+from ipe.experiments.lease_files import newest_leases, read_lease
 from ipe.experiments.status import sweep_status
 from ipe.experiments.store import Store
 from tests.store_helpers import files, make_setting, make_store, make_sweep, publish, publish_all
@@ -33,11 +33,11 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_runs_are_counted_by_what_they_are_at(store: Store) -> None:
-    claim = store.claim(store.jobs[1], beat_seconds=0.1)
-    assert claim is not None
-    with claim:
-        claim.note(frame=250, frames=1000, frames_per_second=100.0)
-        claim.beat()
+    lease = store.lease(store.jobs[1], beat_seconds=0.1)
+    assert lease is not None
+    with lease:
+        lease.note(frame=250, frames=1000, frames_per_second=100.0)
+        lease.beat()
         status = sweep_status(store.folder)
         total = status.total
         assert (total.settings, total.runs, total.done, total.failed, total.diverged) == (2, 8, 1, 1, 0)
@@ -58,11 +58,11 @@ def test_runs_are_counted_by_what_they_are_at(store: Store) -> None:
 def test_the_slowest_job_bounds_the_time_left(store: Store) -> None:
     for job in store.jobs[2:]:
         publish(store, job)
-    claim = store.claim(store.jobs[1])
-    assert claim is not None
-    with claim:
-        claim.note(frame=900, frames=1000, frames_per_second=0.5)
-        claim.beat()
+    lease = store.lease(store.jobs[1])
+    assert lease is not None
+    with lease:
+        lease.note(frame=900, frames=1000, frames_per_second=0.5)
+        lease.beat()
         assert sweep_status(store.folder).seconds_left == 200.0
         publish_now = sweep_status(store.folder).total
         assert publish_now.waiting == 0
@@ -74,17 +74,17 @@ def test_the_slowest_job_bounds_the_time_left(store: Store) -> None:
 
 
 def test_failed_attempts_and_dead_processes(store: Store) -> None:
-    claim = store.claim(store.jobs[1])
-    assert claim is not None
-    with pytest.raises(RuntimeError), claim:
+    lease = store.lease(store.jobs[1])
+    assert lease is not None
+    with pytest.raises(RuntimeError), lease:
         raise RuntimeError("out of memory")
     status = sweep_status(store.folder)
     assert status.jobs[1].reason == "RuntimeError: out of memory"
     assert status.problems == ["setting 'a width=16', seeds 2-3: attempt 1 failed: RuntimeError: out of memory"]
-    claim = store.claim(store.jobs[2], beat_seconds=1000.0)
-    assert claim is not None
-    path = newest_claims(store.claims_folder)[store.jobs[2].id]
-    content = read_claim(path)
+    lease = store.lease(store.jobs[2], beat_seconds=1000.0)
+    assert lease is not None
+    path = newest_leases(store.leases_folder)[store.jobs[2].id]
+    content = read_lease(path)
     assert content is not None
     content["owner"]["started"] = 1  # a process that is gone
     path.write_bytes(sealed_bytes(content, "claim"))
@@ -97,7 +97,7 @@ def test_failed_attempts_and_dead_processes(store: Store) -> None:
     assert status.jobs[2].state == "waiting"
     assert "no heartbeat from elsewhere for 1000 seconds" in status.problems[-1]
     path.write_bytes(b"damaged")
-    assert "the claim is damaged" in sweep_status(store.folder).problems[-1]
+    assert "the lease is damaged" in sweep_status(store.folder).problems[-1]
 
 
 def test_damage_is_seen(store: Store) -> None:
@@ -110,7 +110,7 @@ def test_damage_is_seen(store: Store) -> None:
     third.path.write_bytes(third.path.read_bytes()[:-1])
     status = sweep_status(store.folder)
     assert [own.state for own in status.jobs] == ["waiting"] * 3 + ["done"]
-    said = ["it is missing", "it is damaged: 5 bytes instead of", "it is damaged: not what was written"]
+    said = ["it is missing", "it is damaged: 5 bytes instead of", "it is damaged: it is not what was written"]
     for words, problem in zip(said, status.problems, strict=True):
         assert words in problem
 
@@ -121,11 +121,11 @@ def publish_all_but_first(store: Store) -> None:
 
 
 def test_the_table(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    claim = store.claim(store.jobs[1])
-    assert claim is not None
-    with claim:
-        claim.note(frame=250, frames=1000, frames_per_second=10_000.0)
-        claim.beat()
+    lease = store.lease(store.jobs[1])
+    assert lease is not None
+    with lease:
+        lease.note(frame=250, frames=1000, frames_per_second=10_000.0)
+        lease.beat()
         before = files(store.folder / "results")
         assert main(["status", str(store.folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -148,9 +148,9 @@ def many(tmp_path: Path, cases: int) -> Path:
     publish(store, store.jobs[0])
     publish(store, store.jobs[-1], seed_0={"status": "diverged", "frame": 7, "reason": "inf"})
     for job in store.jobs[1:20]:
-        claim = store.claim(job)
-        assert claim is not None
-        claim.release("no \x1b[2Jroom")
+        lease = store.lease(job)
+        assert lease is not None
+        lease.release("no \x1b[2Jroom")
     return store.folder
 
 

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
+from ipe.base.sealed import open_sealed, read_sealed, sealed_bytes
 from ipe.deep.records import Records
 from ipe.deep.settings import paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Setting, Sweep
+from ipe.experiments.publications import JobResult
 from ipe.experiments.results import load_results
-from ipe.experiments.sealed import open_sealed, read_sealed, sealed_bytes
 from ipe.experiments.store import Store, create_store, open_store
 from ipe.experiments.tables import COLUMNS, read_results_bytes, results_bytes
 from tests.store_helpers import (
@@ -44,8 +45,8 @@ def test_a_job_is_published_once(tmp_path: Path) -> None:
     assert publish(store, job)
     assert store.published(job)
     assert not store.published(store.jobs[1])
-    assert store.claim(job) is None
-    assert os.listdir(store.claims_folder) == []
+    assert store.lease(job) is None
+    assert os.listdir(store.leases_folder) == []
     manifest = store.publication(job)
     assert manifest is not None
     assert manifest.content["settings"] == store.sweep.settings[0].settings.model_dump()
@@ -212,7 +213,7 @@ def test_jobs_must_hold_every_run_once(tmp_path: Path) -> None:
 def test_folders_that_are_no_store(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no folder"):
         open_store(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"holds no sweep: there is no sweep\.json"):
+    with pytest.raises(InputError, match=r"holds no sweep and no training run: there is no sweep\.json"):
         open_store(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="is not empty and holds no sweep"):
@@ -271,19 +272,19 @@ def test_outcomes_and_records_must_be_of_the_job(tmp_path: Path) -> None:
         ),
         (make_records((0, 5)), good, "there are episodes of seed 5, which is not one of its seeds"),
     ]
-    with store.claim(job) or pytest.fail("no claim") as claim:
+    with store.lease(job) or pytest.fail("no claim") as lease:
         for records, outcomes, said in cases:
             with pytest.raises(InputError, match=said):
-                store.publish(claim, records, outcomes)
+                store.publish(lease, JobResult(records, outcomes))
         assert not store.published(job)
-        assert store.publish(claim, make_records(job.seeds), good)
+        assert store.publish(lease, JobResult(make_records(job.seeds), good))
 
 
 def test_seeds_that_failed_at_once_have_no_rows(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     failed = {"status": "failed", "frame": 0, "reason": "the environment raised"}
-    with store.claim(store.jobs[0]) or pytest.fail("no claim") as claim:
-        assert store.publish(claim, Records(), make_outcomes((0, 1), seed_0=failed, seed_1=failed))
+    with store.lease(store.jobs[0]) or pytest.fail("no claim") as lease:
+        assert store.publish(lease, JobResult(Records(), make_outcomes((0, 1), seed_0=failed, seed_1=failed)))
     assert store.published(store.jobs[0])
     found = load_results(tmp_path)
     assert found.episodes.num_rows == found.progress.num_rows == 0

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from ipe.base.atomic import write_atomic
+from ipe.base.atomic import write_bytes
 from ipe.errors import InputError
-from ipe.experiments import manifests
-from ipe.experiments.claims import ClaimLostError, take_claim
+from ipe.experiments import publications
 from ipe.experiments.declared import Job
-from ipe.experiments.manifests import read_manifest
+from ipe.experiments.leases import LeaseLostError, take_lease
+from ipe.experiments.publications import JobResult, read_manifest
 from ipe.experiments.results import load_results
 from ipe.experiments.store import Store, open_store
 from tests.store_helpers import make_outcomes, make_records, make_store, make_sweep, publish, publish_all
@@ -28,7 +28,7 @@ _CUT = """
 import os, sys
 from pathlib import Path
 from ipe.experiments.store import open_store
-from tests.store_helpers import make_outcomes, make_records, make_store
+from tests.store_helpers import JobResult, make_outcomes, make_records, make_store
 
 folder, begin = Path(sys.argv[1]), sys.argv[2]
 STEPS = ["fsync", "replace", "link", "unlink", "rename", "mkdir", "write", "ftruncate", "open", "close"]
@@ -48,8 +48,8 @@ def work(cut):
     store = make_store(folder)
     if store.published(store.jobs[0]):
         os._exit(0)
-    claim = store.claim(store.jobs[0], beat_seconds=1000.0)
-    store.publish(claim, make_records(store.jobs[0].seeds), make_outcomes(store.jobs[0].seeds))
+    lease = store.lease(store.jobs[0], beat_seconds=1000.0)
+    store.publish(lease, JobResult(make_records(store.jobs[0].seeds), make_outcomes(store.jobs[0].seeds)))
     store.clean(store.jobs[0])
     os._exit(0)
 
@@ -101,7 +101,7 @@ def test_a_kill_between_any_two_steps_leaves_nothing_half_written(tmp_path: Path
     assert after > 0
     store = open_store(tmp_path / "sweep")
     assert store.published(store.jobs[0])
-    assert os.listdir(store.claims_folder) == [] or begin == "on"
+    assert os.listdir(store.leases_folder) == [] or begin == "on"
     results = [path for path in store.results_folder(store.jobs[0].key).iterdir() if path.suffix != ".part"]
     if begin == "anew":
         assert sorted(path.suffix for path in results) == [".json", ".parquet"]
@@ -111,16 +111,16 @@ _FULL = """
 import json, os, resource, signal, sys
 from pathlib import Path
 from ipe.errors import InputError
-from tests.store_helpers import make_outcomes, make_records, make_store
+from tests.store_helpers import JobResult, make_outcomes, make_records, make_store
 
 store = make_store(Path(sys.argv[1]))
-claim = store.claim(store.jobs[0])
+lease = store.lease(store.jobs[0])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 limits = {"parquet": 3000, "claim": 1000}
 resource.setrlimit(resource.RLIMIT_FSIZE, (limits[sys.argv[2]], resource.RLIM_INFINITY))
 try:
-    with claim:
-        store.publish(claim, make_records(store.jobs[0].seeds), make_outcomes(store.jobs[0].seeds))
+    with lease:
+        store.publish(lease, JobResult(make_records(store.jobs[0].seeds), make_outcomes(store.jobs[0].seeds)))
 except InputError as error:
     print(error)
 """
@@ -147,14 +147,14 @@ def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
     store = make_store(tmp_path / "sweep")
     publish(store, store.jobs[0])
     tmp_path.joinpath("sweep").chmod(0o500)
-    store.claims_folder.chmod(0o500)
+    store.leases_folder.chmod(0o500)
     try:
         assert load_results(store.folder).episodes.num_rows == 40
-        with pytest.raises(InputError, match=r"cannot claim .*Permission denied"):
-            store.claim(store.jobs[1])
+        with pytest.raises(InputError, match=r"cannot take the lease .*Permission denied"):
+            store.lease(store.jobs[1])
     finally:
         tmp_path.joinpath("sweep").chmod(0o700)
-        store.claims_folder.chmod(0o700)
+        store.leases_folder.chmod(0o700)
 
 
 def flips(data: bytes) -> list[bytes]:
@@ -231,48 +231,48 @@ def test_a_damaged_description_is_refused(tmp_path: Path) -> None:
     open_store(tmp_path)
 
 
-def test_who_has_lost_the_claim_does_not_publish(tmp_path: Path) -> None:
+def test_who_has_lost_the_lease_does_not_publish(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     job = store.jobs[0]
-    slow = store.claim(job, beat_seconds=1000.0)
+    slow = store.lease(job, beat_seconds=1000.0)
     assert slow is not None
-    (store.claims_folder / f"{job.id}.1.json").write_bytes(b"a successor's")
-    with pytest.raises(ClaimLostError), slow:
-        store.publish(slow, make_records(job.seeds), make_outcomes(job.seeds))
+    (store.leases_folder / f"{job.id}.1.json").write_bytes(b"a successor's")
+    with pytest.raises(LeaseLostError), slow:
+        store.publish(slow, JobResult(make_records(job.seeds), make_outcomes(job.seeds)))
     assert not list(tmp_path.rglob("*.parquet"))
     assert not list(tmp_path.rglob("results/*/*"))
 
 
-def test_a_claim_lost_between_the_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_lost_between_the_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = make_store(tmp_path)
     job = store.jobs[0]
-    slow = store.claim(job, beat_seconds=1000.0)
+    slow = store.lease(job, beat_seconds=1000.0)
     assert slow is not None
-    real = write_atomic
+    real = write_bytes
 
     def overtaken(path: Path, write: Any) -> None:
         real(path, write)
         slow._lost = True  # as its thread sets it
 
-    monkeypatch.setattr(manifests, "write_atomic", overtaken)
-    with pytest.raises(ClaimLostError), slow:
-        store.publish(slow, make_records(job.seeds), make_outcomes(job.seeds))
+    monkeypatch.setattr(publications, "write_bytes", overtaken)
+    with pytest.raises(LeaseLostError), slow:
+        store.publish(slow, JobResult(make_records(job.seeds), make_outcomes(job.seeds)))
     assert not list(tmp_path.rglob("results/*/*"))
 
 
 def worst_race(store: Store, job: Job, shift: float) -> None:
-    """Two that both had the claim confirmed, and both write."""
+    """Two that both had the lease confirmed, and both write."""
     setting = store.sweep.by_key[job.key]
     for own in (0.0, shift):
-        claim = store.claim(job, beat_seconds=1000.0) if own == 0.0 else None
-        if claim is None:  # the second one: it hung after its confirmation until the first was done
-            claim = take_claim(store.claims_folder, job.id, beat_seconds=1000.0)
-        assert claim is not None
+        lease = store.lease(job, beat_seconds=1000.0) if own == 0.0 else None
+        if lease is None:  # the second one: it hung after its confirmation until the first was done
+            lease = take_lease(store.leases_folder, job.id, beat_seconds=1000.0)
+        assert lease is not None
         folder = store.results_folder(job.key)
-        manifests.write_publication(
-            folder, setting, job, claim, make_records(job.seeds, own), make_outcomes(job.seeds), 1.0
+        publications.write_publication(
+            folder, setting, job, lease, JobResult(make_records(job.seeds, own), make_outcomes(job.seeds), 1.0)
         )
-        claim.finish()
+        lease.finish()
 
 
 def test_two_publications_of_a_job_count_once(tmp_path: Path) -> None:
@@ -321,11 +321,11 @@ def work(folder: str) -> None:
     store = open_store(folder)
     while not all(store.published(job, verify=False) for job in store.jobs):
         for job in store.jobs:
-            claim = None if store.published(job) else store.claim(job)
-            if claim is not None:
-                with claim:
+            lease = None if store.published(job) else store.lease(job)
+            if lease is not None:
+                with lease:
                     time.sleep(0.05)
-                    store.publish(claim, make_records(job.seeds), make_outcomes(job.seeds), seconds=1.0)
+                    store.publish(lease, JobResult(make_records(job.seeds), make_outcomes(job.seeds), 1.0))
 
 
 def test_workers_that_are_killed_all_the_time(tmp_path: Path) -> None:
@@ -365,8 +365,8 @@ def test_parts_of_files_that_killed_processes_left_are_removed_in_the_end(tmp_pa
     store = make_store(tmp_path, make_sweep((16,), range(4)))
     publish(store, store.jobs[0])
     results = store.results_folder(store.jobs[0].key)
-    old = [folder / f".{'0' * 16}.part" for folder in (results, store.claims_folder)]
-    new = [folder / f".{'1' * 16}.part" for folder in (results, store.claims_folder)]
+    old = [folder / f".{'0' * 16}.part" for folder in (results, store.leases_folder)]
+    new = [folder / f".{'1' * 16}.part" for folder in (results, store.leases_folder)]
     for path in old + new:
         path.write_bytes(b"half")
     for path in old:

@@ -49,7 +49,7 @@ def run_until(folder: Path, job: str, frame: int, **options: Any) -> str:
         seen[0] = progress.frame
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ipe.deep.batches.REPORT_SECONDS", 0.0)
+        patch.setattr("ipe.experiments.jobs.REPORT_SECONDS", 0.0)
         return run_job(folder, job, report=report, stopped=lambda: seen[0] >= frame, **options)
 
 
@@ -109,7 +109,7 @@ def test_damaged_checkpoints_are_not_used(tmp_path: Path, straight: dict[str, An
     said: list[str] = []
     frames: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ipe.deep.batches.REPORT_SECONDS", 0.0)
+        patch.setattr("ipe.experiments.jobs.REPORT_SECONDS", 0.0)
         options: dict[str, Any] = {"say": said.append, "report": lambda own: frames.append(own.frame)}
         assert run_job(store.folder, only(store), **options) == "done"
     assert len(said) == damaged
@@ -129,10 +129,10 @@ def test_a_damaged_result_is_done_again(tmp_path: Path, straight: dict[str, Any]
 
 def test_a_job_of_another_process_is_left_alone(tmp_path: Path, straight: dict[str, Any]) -> None:
     store = stored(tmp_path / "store", small_sweep())
-    claim = store.claim(store.jobs[0])
-    assert claim is not None
+    lease = store.lease(store.jobs[0])
+    assert lease is not None
     assert run_job(store.folder, only(store)) == "claimed"
-    claim.release()
+    lease.release()
     assert run_job(store.folder, only(store)) == "done"
     assert tables(store.folder) == straight
 
@@ -142,13 +142,13 @@ def test_who_has_lost_the_job_publishes_nothing(tmp_path: Path, straight: dict[s
     other: list[Any] = []
 
     def report(progress: Any) -> None:
-        if progress.frame == 500:  # as if its claim had become stale, and another had taken over
-            for path in store.claims_folder.glob("*"):
+        if progress.frame == 500:  # as if its lease had become stale, and another had taken over
+            for path in store.leases_folder.glob("*"):
                 path.unlink()
-            other.append(store.claim(store.jobs[0]))
+            other.append(store.lease(store.jobs[0]))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ipe.deep.batches.REPORT_SECONDS", 0.0)
+        patch.setattr("ipe.experiments.jobs.REPORT_SECONDS", 0.0)
         assert run_job(store.folder, only(store), report=report, checkpoint_seconds=0.05) == "claimed"
     assert not store.published(store.jobs[0])
     other[0].release()
@@ -169,7 +169,7 @@ def test_a_disk_that_is_full(tmp_path: Path, straight: dict[str, Any], at: str) 
         state, reason = attempt(store.folder, only(store), checkpoint_seconds=seconds)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert state == "failed"
+    assert state == "refused"
     assert reason.startswith("cannot ")
     assert "File too large" in reason
     assert {path.name for path in store.work_folder(store.jobs[0]).glob("checkpoint-*")} == before
@@ -214,7 +214,7 @@ def test_refusals(tmp_path: Path) -> None:
     store = stored(tmp_path / "store", small_sweep())
     with pytest.raises(InputError, match="the sweep has no job a"):
         run_job(store.folder, "a")
-    assert attempt(tmp_path / "nothing", "a") == ("failed", f"there is no folder {tmp_path / 'nothing'}")
+    assert attempt(tmp_path / "nothing", "a") == ("refused", f"there is no folder {tmp_path / 'nothing'}")
 
 
 # ---- environments that hang

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import Any
 
+from ipe.experiments.old_runs import is_old_run, read_old_run
 from ipe.experiments.store import open_store
 
 
@@ -17,13 +20,18 @@ def run_versions(folder: str | os.PathLike[str]) -> dict[str, list[str]]:
         By package, and `cpu`: every version that some run was made with. More than one means that not all runs can be
         had again, byte for byte, from one of them.
     """
-    store = open_store(folder)
     found: dict[str, set[str]] = {}
-    for job in store.jobs:
-        manifest = store.publication(job, verify=False)
-        if manifest is None:
-            continue
-        for name, version in manifest.content["versions"].items():
+    for content in _contents(Path(folder)):
+        for name, version in content["versions"].items():
             found.setdefault(name, set()).add(str(version))
-        found.setdefault("cpu", set()).add(str(manifest.content["machine"]["cpu"]))
+        found.setdefault("cpu", set()).add(str(content["machine"]["cpu"]))
     return {name: sorted(versions) for name, versions in found.items()}
+
+
+def _contents(folder: Path) -> list[dict[str, Any]]:
+    """The manifests of a store, or the description of a training run of an earlier version."""
+    if is_old_run(folder):
+        return [read_old_run(folder).content]
+    store = open_store(folder)
+    manifests = [store.publication(job, verify=False) for job in store.jobs]
+    return [manifest.content for manifest in manifests if manifest is not None]

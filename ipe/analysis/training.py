@@ -10,9 +10,8 @@ import numpy as np
 from ipe.analysis.columns import Frames
 from ipe.analysis.curves import aucs, curves, frame_grid, mean_and_standard_error, recorded_curves
 from ipe.base.arrays import Array
-from ipe.deep.records import read_episodes, read_progress
-from ipe.deep.runs import Run
 from ipe.errors import InputError
+from ipe.experiments.runs import SettingRuns
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +27,7 @@ class TrainingCurves:
         end: the mean return of the last episodes where the run ended, and its standard error over seeds.
     """
 
-    run: Run
+    run: SettingRuns
     reached: int
     curves: Array
     epsilon: Array | None
@@ -36,20 +35,17 @@ class TrainingCurves:
     end: tuple[float, float]
 
 
-def reached_frame(run: Run) -> int:
+def reached_frame(run: SettingRuns) -> int:
     """The frame up to which every seed of a run was trained.
 
     A seed that failed or diverged counts as trained to the end: it keeps its last mean, so that failures do not make a
     run look better. A seed that was stopped counts as far as it was trained.
     """
-    frames = []
-    for outcome in run.content["outcomes"]:
-        status, frame = outcome["status"], int(outcome["frame"])
-        frames.append(run.settings.frames if status in ("failed", "diverged") else frame)
+    frames = [run.settings.frames if outcome.lost else outcome.frame for outcome in run.outcomes]
     return min(frames, default=0)
 
 
-def training_curves(runs: Mapping[str, Run]) -> tuple[Frames, int, dict[str, TrainingCurves]]:
+def training_curves(runs: Mapping[str, SettingRuns]) -> tuple[Frames, int, dict[str, TrainingCurves]]:
     """The curves of several runs on one grid of frames.
 
     Args:
@@ -66,7 +62,7 @@ def training_curves(runs: Mapping[str, Run]) -> tuple[Frames, int, dict[str, Tra
     common, grid = min(reached.values()), frame_grid(max(1, *reached.values()))
     found = {}
     for name, run in runs.items():
-        episodes, after = read_episodes(run.folder), grid > reached[name]
+        episodes, after = run.episodes, grid > reached[name]
         areas = aucs(episodes, max(1, common), run.seeds)
         if np.isnan(areas).any():
             seed = run.seeds[int(np.argmax(np.isnan(areas)))]
@@ -75,7 +71,7 @@ def training_curves(runs: Mapping[str, Run]) -> tuple[Frames, int, dict[str, Tra
                 f"which is how far {'the run' if len(runs) == 1 else 'all of these runs'} got"
             )
         values = np.where(after, np.nan, curves(episodes, grid, run.seeds))
-        epsilon = np.where(after, np.nan, recorded_curves(read_progress(run.folder), "epsilon", grid, run.seeds))
+        epsilon = np.where(after, np.nan, recorded_curves(run.progress, "epsilon", grid, run.seeds))
         end = mean_and_standard_error(curves(episodes, [reached[name]], run.seeds))
         found[name] = TrainingCurves(
             run=run,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,12 @@ from ipe.audit.result import Audit
 from ipe.audit.transitions import Transitions, check_below, stack_transitions
 from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
-from ipe.deep.evaluation import choose_seeds
-from ipe.deep.loop import architecture
-from ipe.deep.playing import Trained, agent, evaluation_seed, read_trained
+from ipe.deep.playing import Trained, agent, evaluation_seed
+from ipe.deep.programs import architecture
 from ipe.entropy import softmax
 from ipe.errors import InputError
+from ipe.experiments.evaluation import choose_seeds
+from ipe.experiments.trained import read_trained
 
 FRAMES = 5000
 """How many transitions are collected unless another number is asked for."""
@@ -30,6 +30,7 @@ def audit_run(
     run: str | os.PathLike[str],
     *,
     seed: int | None = None,
+    setting: str | None = None,
     transitions: Transitions | None = None,
     frames: int = FRAMES,
     draws: int = 0,
@@ -47,8 +48,9 @@ def audit_run(
     table and is audited as one.
 
     Args:
-        run: the run's folder.
+        run: the folder of a training run, or of a sweep that keeps networks.
         seed: which trained seed. Default: the first whose training neither failed nor diverged.
+        setting: the name of a setting, for a sweep of several.
         transitions: the batch. Default: transitions are collected.
         frames: how many transitions to collect.
         draws: the seed of the episodes that are collected.
@@ -59,7 +61,7 @@ def audit_run(
     Raises:
         InputError: naming the argument, or the file of the run that is missing, damaged or does not fit.
     """
-    trained = read_trained(Path(run))
+    trained = read_trained(run, setting=setting)
     chosen = choose_seeds(trained, trained.unusable(), None if seed is None else [seed])[0]
     batch = collect_run(trained, chosen, frames, draws) if transitions is None else _as_inputs(trained, transitions)
     every_state = None
@@ -141,8 +143,8 @@ def _as_inputs(trained: Trained, batch: Transitions) -> Transitions:
 
 def _networks(trained: Trained, seed: int) -> Networks:
     """The networks of one trained seed."""
-    net = architecture(trained.run.settings, trained.spec)
-    parameters = trained.parameters(seed)
+    net = architecture(trained.settings, trained.spec)
+    parameters = trained.networks[seed]
 
     def q(observations: NDArray[Any]) -> NDArray[np.float32]:
         return logits(net, parameters["q"], observations, trained.spec.scale)
@@ -151,4 +153,4 @@ def _networks(trained: Trained, seed: int) -> Networks:
         theta = logits(net, parameters["policy"], observations, trained.spec.scale)
         return np.asarray(softmax(theta.astype(np.float64)))
 
-    return Networks(q, pi if "policy" in parameters else None, trained.run.settings.gamma)
+    return Networks(q, pi if "policy" in parameters else None, trained.settings.gamma)

@@ -5,7 +5,7 @@ lists its public names twice, as every package does: as imports, here under `if 
 editors read them, and in `__all__`. `load_when_asked` reads the same imports and performs each one on demand:
 
     if TYPE_CHECKING:
-        from ipe.deep.training import train
+        from ipe.experiments.training import train
     else:
         __getattr__, __dir__ = load_when_asked(__name__)
 

@@ -53,6 +53,7 @@ class Arguments:
         metavar="ID",
     )
     seed: int | None = option("Which trained seed of a run to audit.", None, shown="the first")
+    setting: str | None = option("The name of a setting, if SOURCE is a sweep of several.", None, metavar="NAME")
     frames: int | None = option(
         "How many transitions to collect, or to take of a Minari data set.", None, shown="5000; of --minari, all"
     )
@@ -115,13 +116,13 @@ def _check(arguments: Arguments) -> None:
         missing = [name for name, there in needed.items() if not there]
         if missing:
             raise InputError(f"without SOURCE, {', '.join(missing)} is missing; see `ipe audit --help`")
-        _refuse(arguments, ("env", "seed"), "goes with SOURCE")
+        _refuse(arguments, ("env", "seed", "setting"), "goes with SOURCE")
         if arguments.refit:
             raise InputError("--refit goes with SOURCE; leave policy_next out of --q for a policy that is fitted")
     else:
         _refuse(arguments, ("q", "gamma"), f"comes with {arguments.source}; leave it out")
         if _is_model(arguments.source):
-            _refuse(arguments, ("seed",), "chooses a seed of a run; a saved model has one seed")
+            _refuse(arguments, ("seed", "setting"), "chooses among runs; a saved model has one seed")
             if (arguments.env is None) == (not given):
                 raise InputError("a saved model needs --env, --transitions or --minari, and one of them only")
         else:
@@ -175,7 +176,7 @@ def _audit(arguments: Arguments) -> Audit:
         options["frames"] = arguments.frames
     if _is_model(arguments.source):
         return audit_sb3(arguments.source, env=arguments.env, **options)
-    return audit_run(arguments.source, seed=arguments.seed, **options)
+    return audit_run(arguments.source, seed=arguments.seed, setting=arguments.setting, **options)
 
 
 def _batch(arguments: Arguments) -> Transitions | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
 if TYPE_CHECKING:
-    from ipe.deep.runs import Run
+    from ipe.experiments.runs import SettingRuns
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,9 @@ class Arguments:
       ipe curves runs/LunarLander-v3-epsilon-ipe runs/LunarLander-v3-epsilon-greedy --out both.pdf
     """
 
-    runs: tuple[str, ...] = argument("RUN", "Folders that `ipe train` made.")
+    runs: tuple[str, ...] = argument(
+        "RUN", "The folder of a training run, or of a sweep, whose settings are then drawn side by side."
+    )
     out: str = option("The figure: .svg, .png or .pdf.", metavar="FILE")
     overwrite: bool = flag(OVERWRITE)
 
@@ -38,11 +39,11 @@ def run(arguments: Arguments) -> None:
     from ipe.analysis.differences import differences_text
     from ipe.analysis.scores import standard_error
     from ipe.analysis.training import training_curves
-    from ipe.deep.runs import open_run
+    from ipe.experiments.runs import read_runs
     from ipe.figures.learning import learning_curves
     from ipe.figures.style import save_figure
 
-    runs = _named([open_run(Path(name)) for name in arguments.runs])
+    runs = _named([runs for folder in arguments.runs for runs in read_runs(folder)])
     grid, common, found = training_curves(runs)
     width = max(len(name) for name in found)
     for name, training in found.items():
@@ -72,9 +73,15 @@ def run(arguments: Arguments) -> None:
     print(f"wrote {arguments.out}: the first {grid[-1]} frames")
 
 
-def _named(runs: Sequence[Run]) -> dict[str, Run]:
-    """The runs by their behaviours if these tell them apart, otherwise by their folders' names, or by their paths."""
-    for name in (lambda run: run.settings.behaviour, lambda run: run.folder.name, lambda run: str(run.folder)):
+def _named(runs: Sequence[SettingRuns]) -> dict[str, SettingRuns]:
+    """The runs by the shortest names that tell them apart: behaviours, names of folders, paths, names of settings."""
+    for name in (
+        lambda run: run.settings.behaviour,
+        lambda run: run.folder.name,
+        lambda run: str(run.folder),
+        lambda run: run.name,
+        lambda run: f"{run.folder} {run.name}",
+    ):
         named = {name(run): run for run in runs}
         if len(named) == len(runs):
             break

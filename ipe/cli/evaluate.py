@@ -31,7 +31,8 @@ class Arguments:
       ipe evaluate runs/LunarLander-v3-epsilon-ipe --behaviour --episodes 30 --seeds 0,3 --json
     """
 
-    run: str = argument("RUN", "The run's folder.")
+    run: str = argument("RUN", "The folder of a training run, or of a sweep that keeps networks.")
+    setting: str | None = option("The name of a setting, if RUN is a sweep of several.", None, metavar="NAME")
     episodes: int = option("How many episodes to play with each trained seed.", 100)
     behaviour: bool = flag("Act by the run's behaviour as when training ended or was stopped, instead of greedily.")
     seed: int = option("The seed of the episodes: the same seed gives the same numbers.", 0)
@@ -52,6 +53,7 @@ def run(arguments: Arguments) -> None:
             behaviour=arguments.behaviour,
             seed=arguments.seed,
             seeds=seeds,
+            setting=arguments.setting,
             frame_limit=arguments.frame_limit,
             progress=lambda seed, done: display.show([f"seed {seed}: episode {done} of {arguments.episodes}"]),
         )

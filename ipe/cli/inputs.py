@@ -89,12 +89,10 @@ def _parameter(text: str) -> Any:
 
 
 def check_sweep(folder: str) -> None:
-    """Refuse a folder that holds something else than a sweep, and name the command for what it holds."""
+    """Refuse a folder that holds sweeps instead of being one, and name them."""
     path = Path(folder)
-    if (path / "sweep.json").exists() or not path.is_dir():
+    if not path.is_dir() or any((path / name).exists() for name in ("sweep.json", "run.json")):
         return  # what is wrong with these, the store says
-    if (path / "run.json").exists():
-        raise InputError(f"{folder} is a training run, not a sweep; try `ipe evaluate {folder}`")
     if inside := sorted(str(file.parent) for file in path.glob("*/sweep.json")):
         raise InputError(f"{folder} is no sweep, but holds {len(inside)}; name one of them: {', '.join(inside)}")
 

@@ -1,4 +1,4 @@
-"""`ipe status`: how far a sweep is."""
+"""`ipe status`: how far a sweep or a training run is."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _seconds(word: str) -> float:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show how far a sweep is: runs done, running, waiting, failed and diverged, frames per second, the time left, and
-    what is wrong. Reads only; the sweep may be running, here or elsewhere.
+    """Show how far a sweep or a training run is: runs done, running, waiting, failed and diverged, frames per second,
+    the time left, and what is wrong. Reads only; the sweep may be running, here or elsewhere.
 
     A run is a setting and a seed. The environment of a failed run raised an error; the learning errors of a diverged
     run are not finite. Both stay in the statistics. The time left is reckoned with the present speed.
@@ -48,7 +48,7 @@ class Arguments:
       ipe status sweeps/lunar-lander-dqn --json
     """
 
-    sweep: str = argument("DIR", "The sweep's folder.")
+    sweep: str = argument("DIR", "The folder of a sweep or a training run.")
     watch: float | None = option(
         "Show it again every so many seconds (5 if none are given), until all is done or Ctrl-C.",
         None,

@@ -40,6 +40,7 @@ class Arguments:
     """
 
     sweep: str | None = argument("SWEEP", "A TOML file, or the name of a sweep that comes with ipe.", None)
+    resume: str | None = option("Go on with the sweep in this folder, without its file.", None, metavar="FOLDER")
     out: str | None = option(
         "The folder of the results. If the folder holds results of this sweep, the sweep goes on from them; more seeds "
         "or settings extend them.",
@@ -57,7 +58,7 @@ class Arguments:
         "The address of a running Dask scheduler, whose workers see the folder.", None, metavar="ADDRESS"
     )
     shard: str | None = option(
-        "Use no Dask: this process does the jobs I, I + N, I + 2N, ..., with I from 0 to N - 1, one after the other.",
+        "This process does the jobs I, I + N, I + 2N, ..., with I from 0 to N - 1, one after the other.",
         None,
         metavar="I/N",
     )
@@ -68,6 +69,7 @@ class Arguments:
     batch_seeds: int | None = option(
         "The most seeds of a setting that a process trains at once.", None, shown="as many as the cache serves best"
     )
+    keep_networks: bool = flag("Keep the networks of every run of a new sweep, to evaluate, watch or audit.")
     checkpoint_seconds: float | None = option("The seconds between two checkpoints of a job.", None, shown="120")
     hang_seconds: float | None = option(
         "How many seconds an environment may take for a step before its seed is given up.", None, shown="300"
@@ -84,6 +86,8 @@ def run(arguments: Arguments) -> int:
     """Run the sweep, show how it goes, and say what came out."""
     from ipe.experiments.grids import changed, read_sweep, shipped_sweeps
 
+    if arguments.resume is not None:
+        return _resume(arguments)
     if arguments.sweep is None:
         raise InputError(f"SWEEP is missing, a TOML file, or one of {', '.join(shipped_sweeps())}")
     sweep = read_sweep(arguments.sweep)
@@ -108,6 +112,18 @@ def run(arguments: Arguments) -> int:
     return code
 
 
+def _resume(arguments: Arguments) -> int:
+    """Go on with the sweep in a folder."""
+    from ipe.experiments.store import open_store
+
+    for name in ("sweep", "out", "seeds", "frames", "batch_seeds", "confirm_seeds", "cores"):
+        if getattr(arguments, name) is not None:
+            shown = "SWEEP" if name == "sweep" else f"--{name.replace('_', '-')}"
+            raise InputError(f"{shown} has no effect with --resume: a sweep keeps its settings and seeds")
+    store = open_store(str(arguments.resume))
+    return _run(arguments, store.sweep, store.folder)
+
+
 def _chosen(folder: Path, seeds: int) -> Sweep:
     from ipe.experiments.results import load_results
     from ipe.studies.learning.confirming import confirming_sweep
@@ -123,7 +139,7 @@ def _run(arguments: Arguments, sweep: Sweep, folder: Path) -> int:
         for name in ("workers", "scheduler", "batch_seeds", "checkpoint_seconds", "hang_seconds")
         if (value := getattr(arguments, name)) is not None
     }
-    more["shard"] = _shard(arguments.shard)
+    more |= {"shard": _shard(arguments.shard), "keep_networks": arguments.keep_networks}
     with Display("ipe sweep") as display, stoppable(lambda interrupt: _stopped(interrupt, arguments)):
         display.begin(f"{sweep_title(sweep)}, in {folder}")
         result = run_sweep(sweep, folder, callback=lambda progress: show_sweep(display, progress), **more)
@@ -171,9 +187,11 @@ def _shard(text: str | None) -> tuple[int, int] | None:
 
 def _again(arguments: Arguments) -> str:
     """The same command, as a shell takes it."""
-    words = ["ipe", "sweep", str(arguments.sweep)]
+    words = ["ipe", "sweep", *([arguments.sweep] if arguments.sweep is not None else [])]
     for field in fields(arguments):
         value = getattr(arguments, field.name)
-        if field.name not in ("sweep", "plan", "cores") and value is not None:
+        if field.name == "keep_networks":
+            words += ["--keep-networks"] * value
+        elif field.name not in ("sweep", "plan", "cores") and value is not None:
             words += [f"--{field.name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     return shlex.join(words)

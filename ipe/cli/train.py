@@ -94,9 +94,8 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"{arguments.environment} holds a run; go on with it: {_again(Path(arguments.environment))}")
     with Display("ipe train") as display:
         folder, title, start = _job(arguments, given)
-        before = _described(folder)
         display.begin(title)
-        with stoppable(lambda _: _interrupted(folder, arguments.resume is None, before)):
+        with stoppable(lambda interrupt: _interrupted(folder, interrupt)):
             result = start(TrainingProgress(display, folder, arguments.processes))
     return _report(result)
 
@@ -113,8 +112,7 @@ def _check_resume(arguments: Arguments, given: dict[str, Any]) -> None:
 
 def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Callable[[Any], TrainingResult]]:
     """The folder of the run, a line about the run, and a function of the callback that trains it."""
-    from ipe.deep.runs import open_run
-    from ipe.deep.training import default_folder, resume, train
+    from ipe.experiments.training import default_folder, open_run, resume, train
 
     more: dict[str, Any] = {"processes": arguments.processes, "tensorboard": arguments.tensorboard}
     if arguments.checkpoint_seconds is not None:
@@ -123,7 +121,7 @@ def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Callab
         folder = Path(arguments.resume)
         found = open_run(folder)
         frames = given.get("frames")
-        title = _title(found.settings, len(found.seeds), frames, folder)
+        title = _title(found.sweep.settings[0].settings, len(found.sweep.seeds), frames, folder)
         return folder, title, lambda callback: resume(folder, frames=frames, callback=callback, **more)
     settings = settings_from(str(arguments.environment), given)
     if arguments.out == "":
@@ -146,28 +144,21 @@ def _title(settings: TrainingSettings, seeds: int, frames: int | None, folder: P
     return f"{settings.environment.id}, {settings.behaviour}: {length}, in {folder}"
 
 
-def _described(folder: Path) -> Any:
-    """What the run's description says, None if there is no run yet."""
-    from ipe.deep.records import read_run
-
-    return read_run(folder) if (folder / "run.json").exists() else None
-
-
-def _interrupted(folder: Path, new: bool, before: Any) -> str:
+def _interrupted(folder: Path, interrupt: KeyboardInterrupt) -> str:
     """Where the run stands, and how to go on.
 
     Args:
         folder: the run's folder.
-        new: whether the run was to be a new one.
-        before: the run's description before training.
+        interrupt: the interruption; it has a message if the checkpoints are written.
     """
-    now = _described(folder)
-    if new and now == before:
+    from ipe.experiments.training import open_run, unfinished_frames
+
+    if not (folder / "sweep.json").exists():
         return "interrupted before training began"
-    if now == before or now["status"] == "running":  # a second Ctrl-C: nothing was collected
+    if not interrupt.args:  # a second Ctrl-C does not wait
         return f"interrupted at once; go on from the last checkpoint with: {_again(folder)}"
-    frames = {outcome["frame"] for outcome in now["outcomes"] if outcome["status"] not in ("failed", "diverged")} or {0}
-    at = f"frame {min(frames)}" if len(frames) == 1 else f"frames {min(frames)} to {max(frames)}"
+    frames = sorted(set(unfinished_frames(open_run(folder)))) or [0]
+    at = f"frame {frames[0]}" if len(frames) == 1 else f"frames {frames[0]} to {frames[-1]}"
     return f"stopped at {at}; go on with: {_again(folder)}"
 
 

@@ -37,9 +37,9 @@ class TrainingProgress:
     def __call__(self, progress: Progress) -> None:
         """Take note of a batch's progress, and show it."""
         if not self._batches:
-            from ipe.deep.runs import open_run
+            from ipe.experiments.training import open_run
 
-            self._batches = open_run(self._folder).batches
+            self._batches = [list(job.seeds) for job in open_run(self._folder).jobs]
         self._note_speed(progress)
         self._latest[progress.batch] = progress
         left = seconds_left(self._latest, self._speeds, len(self._batches), self._processes)

@@ -18,10 +18,10 @@ def result_lines(result: TrainingResult) -> list[str]:
     import numpy as np
 
     from ipe.analysis import aucs
-    from ipe.deep.runs import open_run
+    from ipe.experiments.training import open_run
 
     seeds = [outcome.seed for outcome in result.outcomes]
-    frames = open_run(result.folder).settings.frames
+    frames = open_run(result.folder).sweep.settings[0].settings.frames
     areas = aucs(result.episodes, frames, seeds)
     seed_of, returns = (np.asarray(result.episodes[name]) for name in ("seed", "return"))
     rows = [["seed", "status", "episodes", "return (last 20)", "best (20)", "AUC"]]
@@ -30,8 +30,8 @@ def result_lines(result: TrainingResult) -> list[str]:
         last, best = (None, None) if of_seed.size == 0 else (float(of_seed[-20:].mean()), best_trailing(of_seed))
         cells = [decimal(last), decimal(best), decimal(float(area))]
         rows.append([str(outcome.seed), outcome.status, str(of_seed.size), *cells])
-    known = ("run.json", "episodes.parquet", "progress.parquet", "networks.safetensors")
-    files = ", ".join(name for name in known if (result.folder / name).is_file())
+    known = ("sweep.json", "results", "work", "tensorboard")
+    files = ", ".join(name for name in known if (result.folder / name).exists())
     run = shlex.quote(str(result.folder))
     return [
         *columns(rows, left=[1]),

@@ -24,8 +24,9 @@ class Arguments:
       ipe watch runs/LunarLander-v3-epsilon-ipe --out lander.gif --seed-of-run 3 --episodes 2 --behaviour
     """
 
-    run: str = argument("RUN", "The run's folder.")
+    run: str = argument("RUN", "The folder of a training run, or of a sweep that keeps networks.")
     out: str = option("The GIF to write.", metavar="FILE")
+    setting: str | None = option("The name of a setting, if RUN is a sweep of several.", None, metavar="NAME")
     seed_of_run: int | None = option("Which of the trained seeds to watch.", None, shown="the first")
     episodes: int = option("How many episodes to draw.", 1)
     fps: float = option("How many pictures to show per second, 1 to 50.", 30.0)
@@ -48,6 +49,7 @@ def run(arguments: Arguments) -> None:
         fps=arguments.fps,
         seed=arguments.seed,
         behaviour=arguments.behaviour,
+        setting=arguments.setting,
         frame_limit=arguments.frame_limit,
     )
     print(said(recording))

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
-    from ipe.deep.batches import Progress, SeedProgress
-    from ipe.deep.evaluation import Evaluation, SeedEvaluation, evaluate
-    from ipe.deep.loop import Outcome
+    from ipe.deep.progress import Outcome, Progress, SeedProgress
     from ipe.deep.settings import EnvironmentSettings, Epsilon, Optimiser, TrainingSettings, paper_settings
-    from ipe.deep.training import TrainingResult, resume, train
-    from ipe.deep.watching import Recording, watch
+
+    # What reads and writes stores is at home in the room above, and has its public names here.
+    from ipe.experiments.evaluation import Evaluation, SeedEvaluation, evaluate
+    from ipe.experiments.training import TrainingResult, resume, train
+    from ipe.experiments.watching import Recording, watch
 else:
     __getattr__, __dir__ = load_when_asked(__name__)
 

@@ -1,32 +1,28 @@
-"""Checkpoints: arrays and plain data of one frame, whole or not there, verified before they are used.
+"""Checkpoints: the arrays and plain data of one frame, written whole or not at all, verified before they are used.
 
-One is two files, `checkpoint-FRAME-TOKEN.safetensors` with the arrays and `checkpoint-FRAME-TOKEN.json`, the manifest,
-with the data and the sha256 of everything. Each is flushed to disk before it gets its name, the manifest last:
-who finds a manifest has a whole checkpoint, unless something damaged it since, and then the hashes say so and the one
-before is used. Nothing is pickled.
+A checkpoint is two files: `checkpoint-FRAME-TOKEN.safetensors` with the arrays, and `checkpoint-FRAME-TOKEN.json`, the
+manifest, with the data and the SHA-256 checksums of both files. Each file is flushed to disk before it gets its name,
+and the manifest is written last. A reader who finds a manifest has a whole checkpoint, unless something damaged it
+since; then the checksums say so, and the checkpoint before it is used. Nothing is pickled.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
-import json
-import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors import SafetensorError, safe_open
 
-from ipe.base.atomic import write_atomic
-from ipe.deep.plain import decode, encode, json_text
+from ipe.base.atomic import write_atomic, write_bytes
+from ipe.base.sealed import decode, open_sealed, sealed_bytes
 from ipe.deep.tensors import check_arrays, describe_arrays, hash_file, write_tensors
 from ipe.errors import InputError
 
@@ -40,42 +36,44 @@ _PART = re.compile(r"\.[0-9a-f]{16}\.part")  # as ipe.base.atomic names a file b
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What a run needs to go on as if it had never stopped."""
+    """What a batch of seeds needs to go on as if it had never stopped."""
 
     frame: int
-    """The number of frames done."""
+    """The number of frames that are done."""
     arrays: dict[str, NDArray[Any]]
-    """By name; booleans, integers and floats of any shape."""
+    """The arrays by name: booleans, integers and floats of any shape."""
     data: dict[str, Any]
-    """What JSON holds, and floats that are not finite."""
+    """Plain data: what JSON holds, and floats that are not finite."""
 
 
 def under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Those whose names begin so, by the rest of their names."""
+    """Return the arrays whose names begin with a prefix, by the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 class _RefusedError(Exception):
-    """A checkpoint that cannot be used; the message is the rest of a sentence that begins with the manifest's name."""
+    """A checkpoint cannot be used; the message is the rest of a sentence that begins with the manifest's name."""
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2) -> Path:
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, *, alone: bool = True) -> Path:
     """Write a checkpoint, then remove all but the newest valid ones.
 
-    A failure, or a kill at any moment, leaves those that were there. Arrays are not copied, but for one at a time of
-    those that are not in C order. Damaged checkpoints and what killed writers left behind are removed too; for that
-    the earlier checkpoints that stay are read and verified. Writers in one folder wait for each other.
+    A failure or a kill, at any moment, leaves the checkpoints that were there. Arrays are not copied, except one at a
+    time of those that are not in C order. Damaged checkpoints are removed too; for that, the earlier checkpoints that
+    stay are read and verified.
 
     Args:
-        folder: for checkpoints alone; made if it is not there.
+        folder: a folder for checkpoints alone; it is made if it is not there.
         checkpoint: what to write.
-        keep: how many valid checkpoints stay, 1 or more. The new one does in any case.
+        keep: how many valid checkpoints stay, 1 or more. The new one stays in any case.
+        alone: whether no other process writes checkpoints into this folder, as for the holder of a job's lease. Files
+            without a manifest are then what a killed writer left behind, and are removed.
 
     Returns:
-        The manifest.
+        The path of the manifest.
 
     Raises:
-        InputError: for an array or data that the format does not hold, and if the files cannot be written.
+        InputError: for an array or data that the format cannot hold, and if the files cannot be written.
 
     Example:
         >>> import tempfile
@@ -91,19 +89,17 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2) -> Path
     if keep < 1:
         raise InputError(f"keep = {keep} must be 1 or more")
     arrays = check_arrays(checkpoint.arrays)
-    data = encode(checkpoint.data, "data")
-    json_text(data, "data")  # refuse before anything is written
+    sealed_bytes(checkpoint.data, "data", finite=False)  # refused before anything is written
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
-    with _alone(folder) as alone:
-        manifest = _write(folder, checkpoint.frame, arrays, data)
-        _tidy(folder, manifest, keep, alone)
+    manifest = _write(folder, checkpoint.frame, arrays, checkpoint.data)
+    _tidy(folder, manifest, keep, alone)
     return manifest
 
 
-def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: Any) -> Path:
+def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: dict[str, Any]) -> Path:
     # The time in the token orders checkpoints of the same frame, the rest keeps writers apart.
     stem = f"checkpoint-{frame:012d}-{time.time_ns():016x}{secrets.token_hex(4)}"
     tensors, manifest = folder / f"{stem}.safetensors", folder / f"{stem}.json"
@@ -113,7 +109,7 @@ def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: Any)
         write_atomic(tensors, lambda file: written.append(write_tensors(file, arrays)))
         content["sha256"], content["size"] = written[0]
         content |= {"arrays": describe_arrays(arrays), "data": data}
-        write_atomic(manifest, lambda file: file.write(_manifest_bytes(content)))
+        write_bytes(manifest, sealed_bytes(content, "checkpoint", finite=False))
     except BaseException:
         if not manifest.exists():
             tensors.unlink(missing_ok=True)
@@ -121,30 +117,28 @@ def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: Any)
     return manifest
 
 
-def _manifest_bytes(content: Any) -> bytes:
-    text = json_text(content, "data")
-    return f'{{"sha256": "{hashlib.sha256(text.encode()).hexdigest()}", "content": {text}}}\n'.encode()
-
-
-def load_checkpoint(folder: Path, report: Callable[[str], None] | None = None) -> Checkpoint | None:
-    """The newest valid checkpoint: the one of the highest frame, and of those the last written.
+def load_checkpoint(
+    folder: Path, report: Callable[[str], object] | None = None, only: tuple[str, ...] = ("",)
+) -> Checkpoint | None:
+    """Read the newest valid checkpoint: the one of the highest frame, and of those the last one written.
 
     Args:
-        folder: where `save_checkpoint` wrote it. Nothing in it is changed.
+        folder: the folder where `save_checkpoint` wrote it. Nothing in it is changed.
         report: called with one sentence for each newer checkpoint that is damaged.
+        only: the beginnings of the names of the arrays to load. All files are verified whole in any case.
 
     Returns:
         The checkpoint, or None if the folder has none or is not there.
 
     Raises:
-        InputError: if there are checkpoints and all are damaged; the sentence says what the newest suffers from.
+        InputError: if there are checkpoints and all are damaged; the sentence says what is wrong with the newest.
     """
     while True:
         manifests = _manifests(folder)
         refused = []
         for manifest in manifests:
             try:
-                return _read(manifest)
+                return _read(manifest, only)
             except _RefusedError as error:
                 refused.append(f"{manifest.name} {error}")
                 if report is not None and manifest.exists():
@@ -156,13 +150,19 @@ def load_checkpoint(folder: Path, report: Callable[[str], None] | None = None) -
         # A writer was faster: it removed these after it had written newer ones.
 
 
+def newest_frame(folder: Path) -> int | None:
+    """Return the frame of the newest checkpoint in a folder, valid or not; None if there is none."""
+    found = _manifests(folder)
+    return int(found[0].name.split("-")[1]) if found else None
+
+
 def _manifests(folder: Path) -> list[Path]:
-    """The newest first."""
+    """List the manifests in a folder, the newest first."""
     return sorted((path for path in _files(folder) if path.suffix == ".json"), reverse=True)
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of all checkpoints, whole or not."""
+    """List the files of all checkpoints, whole or not."""
     try:
         return [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
     except FileNotFoundError:
@@ -171,19 +171,23 @@ def _files(folder: Path) -> list[Path]:
         raise InputError(f"cannot read the folder {folder}: {error.strerror or error}") from None
 
 
-def _read(manifest: Path) -> Checkpoint:
+def _read(manifest: Path, only: tuple[str, ...]) -> Checkpoint:
     content = _verify(manifest)
+    wanted = [name for name in content["arrays"] if name.startswith(only)]
     try:
-        arrays: dict[str, NDArray[Any]] = load_file(manifest.with_suffix(".safetensors"))
+        with safe_open(manifest.with_suffix(".safetensors"), framework="np") as file:
+            if set(file.keys()) != set(content["arrays"]):
+                raise _RefusedError("does not describe its arrays")
+            arrays: dict[str, NDArray[Any]] = {name: file.get_tensor(name) for name in wanted}
     except (OSError, SafetensorError) as error:
         raise _RefusedError(f"has arrays that cannot be read: {error}") from None
-    if describe_arrays(arrays) != content["arrays"]:
+    if describe_arrays(arrays) != {name: content["arrays"][name] for name in wanted}:
         raise _RefusedError("does not describe its arrays")
-    return Checkpoint(content["frame"], {name: arrays[name] for name in content["arrays"]}, decode(content["data"]))
+    return Checkpoint(content["frame"], arrays, decode(content["data"]))
 
 
 def _verify(manifest: Path) -> dict[str, Any]:
-    """The content of a manifest, if both files hold what was written to them."""
+    """Return the content of a manifest, if both files hold what was written to them."""
     content = _manifest_content(manifest)
     tensors = manifest.with_suffix(".safetensors")
     try:
@@ -199,18 +203,17 @@ def _verify(manifest: Path) -> dict[str, Any]:
 
 def _manifest_content(manifest: Path) -> dict[str, Any]:
     try:
-        found = manifest.read_bytes()
-        content = json.loads(found)["content"]
-        whole = _manifest_bytes(content) == found and content["tensors"] == f"{manifest.stem}.safetensors"
-        if whole and (content["format"], content["schema"]) != (FORMAT, SCHEMA):
-            raise _RefusedError(f"is of schema {content['schema']!r}; this version of ipe reads {SCHEMA}")
+        content = open_sealed(manifest.read_bytes())
+        if content["tensors"] != f"{manifest.stem}.safetensors":
+            raise InputError("it is the manifest of other arrays")
+        form, schema = content["format"], content["schema"]
     except OSError as error:
         raise _RefusedError(f"cannot be read: {error.strerror or error}") from None
-    except (ValueError, TypeError, KeyError, RecursionError):  # whatever can be wrong with damaged JSON
-        whole = False
-    if not whole:
-        raise _RefusedError("is damaged: it is not what was written")
-    return dict(content)
+    except (InputError, KeyError):
+        raise _RefusedError("is damaged: it is not what was written") from None
+    if (form, schema) != (FORMAT, SCHEMA):
+        raise _RefusedError(f"is of schema {schema!r}; this version of ipe reads {SCHEMA}")
+    return content
 
 
 def _is_valid(manifest: Path) -> bool:
@@ -233,27 +236,3 @@ def _tidy(folder: Path, written: Path, keep: int, alone: bool) -> None:
     for path in sorted(files, key=lambda path: path.suffix != ".json"):  # manifests first: they vouch for the rest
         with contextlib.suppress(OSError):  # the checkpoint is written; what stays now goes next time
             path.unlink()
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
-    """Wait until no other writer is in the folder, and keep others out; False where the system has no such locks.
-
-    The lock is the process's: a kill releases it.
-    """
-    try:
-        import fcntl
-
-        descriptor = os.open(folder, os.O_RDONLY)
-    except (ImportError, OSError):
-        yield False
-        return
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError:  # some network folders
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)

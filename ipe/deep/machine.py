@@ -1,4 +1,4 @@
-"""On what a run was made: the machine and the versions, without names of hosts, users or folders."""
+"""The machine and the versions that a run was made with, without names of hosts, users or folders."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PACKAGES = {
 
 
 def describe_machine() -> dict[str, Any]:
-    """The machine that this process runs on.
+    """Describe the machine that this process runs on.
 
     Returns:
-        `cpu`, its model; `cores` that this process may use; `memory` of the machine in bytes, or None where the
-        system does not say; `system`, its name and release; `architecture`.
+        `cpu`, the model of the processor; `cores`, how many of them this process may use; `memory`, the machine's
+        memory in bytes, or None where the system does not say; `system`, its name and release; `architecture`.
     """
     return {
         "cpu": _cpu(),
@@ -38,7 +38,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python, of `ipe` and of the packages that a run's bytes depend on, those that are installed."""
+    """Return the versions of Python, of `ipe`, and of the installed packages that a run's bytes depend on."""
     out = {"python": platform.python_version()}
     for name, distributions in _PACKAGES.items():
         for distribution in distributions:

@@ -1,4 +1,4 @@
-r"""A trained run in its environment again: its networks, read from disk, and the actions that they choose.
+r"""A trained run in its environment again: its networks, and the actions that they choose.
 
 An agent acts in one of two ways: greedily, by :math:`\arg\max_a Q(s,a)`, ties broken at random; or by the run's
 behaviour as it was when training ended or was stopped, with the epsilon that a schedule has at the seed's last frame.
@@ -16,17 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from ipe.behaviours import BEHAVIOURS, Behaviour, View, sample_at
 from ipe.behaviours.schedules import SCHEDULES
-from ipe.deep.environments import Environment, EnvironmentSpec, make_environment
-from ipe.deep.loop import Outcome, architecture
+from ipe.deep.environments import Environment, EnvironmentSpec
 from ipe.deep.networks import Architecture, features, forward
-from ipe.deep.runs import Run, open_run
-from ipe.deep.settings import EnvironmentSettings
-from ipe.deep.tensors import hash_file
+from ipe.deep.programs import architecture
+from ipe.deep.progress import Outcome
+from ipe.deep.settings import EnvironmentSettings, TrainingSettings
 from ipe.entropy import epsilon_from_logits
 from ipe.errors import InputError
 
@@ -38,44 +35,42 @@ _EVALUATION = 2  # after the streams of ipe.deep.randomness
 
 @dataclass(frozen=True)
 class Trained:
-    """A run, its environment and its networks."""
+    """The networks of a trained run, and the environment to use them in."""
 
-    run: Run
+    folder: Path
+    """The folder of the training run or the sweep."""
+    settings: TrainingSettings
+    """The settings that were trained."""
     environment: EnvironmentSettings
+    """The environment to act in: the run's, perhaps with another limit of frames."""
     spec: EnvironmentSpec
-    networks: dict[str, dict[str, NDArray[np.float32]]]
-    """The networks `q` and, if there is one, `policy`: of each the arrays `matrix` and `rest`, first axis `seeds`."""
-    seeds: list[int]
-    """The seeds of the run whose training has begun."""
+    """The spaces of the environment."""
+    outcomes: list[Outcome]
+    """How far each seed has come."""
+    networks: dict[int, dict[str, dict[str, NDArray[np.float32]]]]
+    """The networks of each seed whose training has begun: `q`, and `policy` if there is one. Each has two parts,
+    `matrix` and `rest`, whose first axis has length one."""
 
-    def parameters(self, seed: int) -> dict[str, dict[str, NDArray[np.float32]]]:
-        """The networks of one seed; the first axis stays, of length one."""
-        i = self.seeds.index(seed)
-        return {name: {part: array[i : i + 1] for part, array in net.items()} for name, net in self.networks.items()}
-
-    def outcomes(self) -> list[Outcome]:
-        """How far each seed has come."""
-        try:
-            return [Outcome(**outcome) for outcome in self.run.content["outcomes"]]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{self.run.folder / 'run.json'}: outcomes are missing or wrong ({error})") from None
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the run."""
+        return [outcome.seed for outcome in self.outcomes]
 
     def step(self, seed: int) -> int:
         """How many frames after the warm-up came before a seed's next action."""
-        (frame,) = [outcome.frame for outcome in self.outcomes() if outcome.seed == seed]
-        return max(frame - self.run.settings.warm_up, 0)
+        (frame,) = [outcome.frame for outcome in self.outcomes if outcome.seed == seed]
+        return max(frame - self.settings.warm_up, 0)
 
     def epsilon(self, seed: int) -> float:
         """The epsilon that the schedule has for a seed's next action."""
-        schedule = self.run.settings.epsilon
+        schedule = self.settings.epsilon
         return float(SCHEDULES[schedule.kind](self.step(seed), schedule.initial, schedule.final, schedule.steps))
 
     def numbers(self, seed: int) -> dict[str, float]:
         """The numbers of the run's behaviour for a seed's next action."""
-        settings = self.run.settings
-        declared = settings.acts.hyperparameters
+        declared = self.settings.acts.hyperparameters
         return {
-            each.name: self.epsilon(seed) if each.scheduled else float(getattr(settings, each.name))
+            each.name: self.epsilon(seed) if each.scheduled else float(getattr(self.settings, each.name))
             for each in declared
         }
 
@@ -83,73 +78,15 @@ class Trained:
         """Why some seeds have nothing to show: their training failed, diverged, or has not begun."""
         why = {
             outcome.seed: f"{outcome.status} at frame {outcome.frame}: {outcome.reason}"
-            for outcome in self.outcomes()
-            if outcome.status in ("failed", "diverged")
+            for outcome in self.outcomes
+            if outcome.lost
         }
-        why |= {seed: "was not begun when training was stopped" for seed in self.run.seeds if seed not in self.seeds}
-        for seed in self.seeds:
-            arrays = [array for net in self.parameters(seed).values() for array in net.values()]
+        why |= {seed: "was not begun when training was stopped" for seed in self.seeds if seed not in self.networks}
+        for seed, networks in self.networks.items():
+            arrays = [array for network in networks.values() for array in network.values()]
             if seed not in why and not all(np.isfinite(array).all() for array in arrays):
                 why[seed] = "diverged: its networks hold numbers that are not finite"
         return why
-
-
-def read_trained(folder: Path, frame_limit: int | None = None) -> Trained:
-    """A run with its networks, as of the moment when its training last ended or was stopped.
-
-    Args:
-        folder: the run's folder.
-        frame_limit: frames after which an episode is truncated, instead of the run's own limit.
-
-    Raises:
-        InputError: naming the file that is missing, damaged, or does not fit the settings.
-    """
-    run = open_run(folder)
-    where = run.settings.environment
-    if frame_limit is not None:
-        if frame_limit < 1:
-            raise InputError(f"frame_limit must be 1 or more, found {frame_limit}")
-        where = where.model_copy(update={"frame_limit": frame_limit})
-    environment = make_environment(where, 0)
-    environment.close()
-    seeds = run.content.get("networks_seeds", run.seeds)
-    if not isinstance(seeds, list) or not set(seeds) <= set(run.seeds):
-        raise InputError(f"{folder / 'run.json'}: networks_seeds must be seeds of the run, found {seeds!r:.100}")
-    networks = _networks(run, architecture(run.settings, environment.spec), len(seeds))
-    return Trained(run, where, environment.spec, networks, seeds)
-
-
-def _networks(run: Run, net: Architecture, seeds: int) -> dict[str, dict[str, NDArray[np.float32]]]:
-    path = run.folder / "networks.safetensors"
-    if not path.is_file():
-        raise InputError(
-            f"there is no {path}: it is written when training ends or is stopped (`ipe train --resume {run.folder}`)"
-        )
-    try:
-        expected = run.content.get("networks_sha256")
-        if expected is not None and hash_file(path) != expected:
-            raise InputError(
-                f"{path} is not what run.json describes: it is damaged, or training was killed as it wrote it "
-                f"(`ipe train --resume {run.folder}` writes it anew)"
-            )
-        found = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
-    (i0, o0), (i1, o1), (i2, o2) = net.layers
-    shapes = {"matrix": (seeds, i1, o1), "rest": (seeds, i0 * o0 + o0 + o1 + i2 * o2 + o2)}
-    names = ("q", "policy") if run.settings.learns_policy else ("q",)
-    networks: dict[str, dict[str, NDArray[np.float32]]] = {}
-    for name in names:
-        for part, shape in shapes.items():
-            array = found.get(f"{name}.{part}")
-            what = "is missing" if array is None else f"is {array.dtype} of shape {array.shape}"
-            if array is None or array.shape != shape or array.dtype != np.float32:
-                wanted = f"expected float32 of shape {shape}"
-                raise InputError(f"{path} does not fit the run: {name}.{part} {what}, {wanted}")
-            networks.setdefault(name, {})[part] = array
-    return networks
 
 
 def evaluation_seed(seed: int, trained: int) -> int:
@@ -187,12 +124,12 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
         evaluation: the seed of its draws.
         behaviour: whether it acts by its own behaviour, or greedily.
     """
-    settings = trained.run.settings
+    settings = trained.settings
     acts = settings.acts if behaviour else BEHAVIOURS["greedy"]
     net = architecture(settings, trained.spec)
     numbers = tuple(trained.numbers(seed).items())
     choose = _chooser(net, acts, settings.learns_policy, trained.spec.scale, trained.step(seed), numbers)
-    parameters = jax.tree.map(jnp.asarray, trained.parameters(seed))
+    parameters = jax.tree.map(jnp.asarray, trained.networks[seed])
     sequence = np.random.SeedSequence(evaluation, spawn_key=(_EVALUATION, seed, 1))
     generator = np.random.Generator(np.random.Philox(sequence))
 

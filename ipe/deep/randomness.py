@@ -1,4 +1,4 @@
-r"""The random numbers of a seed: a function of the seed and the frame, so that there is no state to keep.
+r"""The random numbers of a seed are a function of the seed and the frame, so that there is no state to keep.
 
 Philox, a counter-based generator (Salmon et al., 2011), with a key from the seed and the frame's block as the counter.
 """
@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 256
-"""Frames whose numbers are drawn at once."""
+"""The number of frames whose numbers are drawn at once."""
 
 _NETWORKS, _FRAMES = 0, 1
 
 
 def network_generator(seed: int) -> np.random.Generator:
-    """The generator of a seed's initial parameters."""
+    """Return the generator of a seed's initial parameters."""
     return np.random.Generator(np.random.Philox(_sequence(seed, _NETWORKS)))
 
 
@@ -26,7 +26,7 @@ class FrameDraws:
 
     Args:
         seeds: the seeds.
-        batch: sampled transitions per frame.
+        batch: the number of sampled transitions per frame.
     """
 
     def __init__(self, seeds: Sequence[int], batch: int) -> None:
@@ -35,12 +35,12 @@ class FrameDraws:
         self._blocks: dict[int, NDArray[np.float64]] = {}
 
     def action(self, frame: int) -> NDArray[np.float64]:
-        """The numbers that the actions of a frame are drawn with, (seeds,)."""
+        """Return the numbers that the actions of a frame are drawn with, (seeds,)."""
         block, row = divmod(frame, BLOCK)
         return self._block(block)[row, :, 0]
 
     def batch(self, frame: int) -> NDArray[np.float64]:
-        """The numbers that the minibatches of a frame are drawn with, (seeds, batch)."""
+        """Return the numbers that the minibatches of a frame are drawn with, (seeds, batch)."""
         block, row = divmod(frame, BLOCK)
         return self._block(block)[row, :, 1:]
 
@@ -53,7 +53,7 @@ class FrameDraws:
                 numbers[:, i] = np.random.Generator(bits).random((BLOCK, self._batch + 1))
             # In single precision, which the program reads the actions' in, a number next to 1 would be 1.
             numbers[:, :, 0] = np.floor(numbers[:, :, 0] * 2.0**24) / 2.0**24
-            # The frame before may still need its own.
+            # The block before may still be needed.
             self._blocks = {kept: self._blocks[kept] for kept in self._blocks if kept == block - 1} | {block: numbers}
         return self._blocks[block]
 

@@ -1,4 +1,4 @@
-"""A wish to stop: Ctrl-C and SIGTERM, granted between two frames, with a checkpoint."""
+"""The wish to stop: Ctrl-C and SIGTERM are heard, and granted between two frames, with a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _TICK = 0.05
 
 
 class Stop:
-    """A wish to stop, and the signal that it came by, if it did.
+    """A wish to stop, and the signal by which it came, if it came by one.
 
-    Like `threading.Event`, but without a lock: a signal that comes while one is being heard would wait for itself.
+    It is like `threading.Event`, but without a lock: a signal that comes while another is being heard would wait for
+    itself.
     """
 
     signal: int | None = None
@@ -26,15 +27,15 @@ class Stop:
         self._wished = False
 
     def set(self) -> None:
-        """Wish it."""
+        """Wish to stop."""
         self._wished = True
 
     def is_set(self) -> bool:
-        """Whether it was wished."""
+        """Whether somebody has wished to stop."""
         return self._wished
 
     def wait(self, seconds: float) -> bool:
-        """Until it is wished, or so many seconds are over; whether it was."""
+        """Wait until somebody wishes to stop, or so many seconds are over; returns whether somebody has."""
         deadline = time.monotonic() + seconds
         while not self._wished and (left := deadline - time.monotonic()) > 0.0:
             time.sleep(min(left, _TICK))
@@ -43,9 +44,9 @@ class Stop:
 
 @contextlib.contextmanager
 def stopping() -> Iterator[Stop]:
-    """Ctrl-C and SIGTERM become a wish to stop, which is granted between two frames; a second Ctrl-C does not wait.
+    """Turn Ctrl-C and SIGTERM into a wish to stop, which is granted between two frames; a second Ctrl-C does not wait.
 
-    For the main thread; in another one no signal is heard.
+    Signals are heard in the main thread only.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():

@@ -1,7 +1,7 @@
-"""Records as TensorBoard event files, for who watches a run in it (extra `tensorboard`).
+"""Records as TensorBoard event files, to watch a run in TensorBoard (extra `tensorboard`).
 
-Written with tensorboardX's record writer rather than its `SummaryWriter`: that one hands events to a thread, so that
-its `flush` may leave the last of them behind, and puts the host's name into the name of the file.
+They are written with tensorboardX's record writer rather than its `SummaryWriter`, which hands events to a thread, so
+that its `flush` may leave the last of them behind, and which puts the host's name into the name of the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{10,})\..*")
 
 
 def check_tensorboard() -> tuple[Any, Any]:
-    """The modules of tensorboardX that are used; an `InputError` if it is not installed."""
+    """Import the modules of tensorboardX that are used; an `InputError` if it is not installed."""
     try:
         return import_module("tensorboardX.proto.event_pb2"), import_module("tensorboardX.record_writer")
     except ImportError:
@@ -30,13 +30,13 @@ def check_tensorboard() -> tuple[Any, Any]:
 
 
 class TensorBoard:
-    """One sub-folder `seed-N` per seed with the scalars `episode/return`, `episode/length`, `progress/epsilon`, ...
+    """Event files in one folder `seed-N` per seed: `episode/return`, `episode/length`, `progress/epsilon`, ...
 
     Call `flush` before a checkpoint is saved, and give the checkpoint's frame when the run is resumed: TensorBoard
     then discards what an interrupted run has written after it, so that no frame stands twice and none is missing.
 
     Args:
-        folder: for the event files; made if it is not there.
+        folder: the folder for the event files; it is made if it is not there.
         resumed_at: the frame of the checkpoint from which the run goes on; None for a new run.
 
     Raises:
@@ -52,15 +52,15 @@ class TensorBoard:
         self._writers: dict[int, Any] = {}
 
     def episode(self, seed: int, frame: int, ret: float, length: int) -> None:
-        """Add an episode, as `Records.episode`."""
+        """Add an episode, as `Records.episode` does."""
         self._add(seed, frame, {"episode/return": ret, "episode/length": length})
 
     def progress(self, seed: int, frame: int, **measured: float) -> None:
-        """Add what the learner measured, by name, as `Records.progress`; what is NaN is left out."""
+        """Add what the learner measured, by name, as `Records.progress` does; NaN is left out."""
         self._add(seed, frame, {f"progress/{name}": value for name, value in measured.items()})
 
     def flush(self) -> None:
-        """Bring all that was added to disk."""
+        """Write all that was added to disk."""
         with self._naming():
             for writer in self._writers.values():
                 writer.flush()

@@ -1,8 +1,8 @@
 """Arrays in the safetensors format, written to an open file and hashed on the way.
 
-The library's own `save_file` goes through a file with a name of its own, which it renames: it cannot be flushed
-before that, and a kill leaves it behind under a name that nobody knows. Its `save` copies everything. The format is
-the length of a header in eight bytes, the header in JSON, and the arrays' bytes; reading is left to the library.
+The library's `save_file` writes to a temporary file, which it renames: that file cannot be flushed before, and a kill
+leaves it behind under a name that nobody knows. Its `save` copies all arrays. The format is the length of a header in
+eight bytes, the header in JSON, and the arrays' bytes; reading is left to the library.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _DTYPES = {np.dtype(name): code for name, code in _CODES.items()}
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays, if the format can hold them.
+    """Return the arrays, if the format can hold them.
 
     Args:
-        arrays: by name; of boolean, integer or floating type in the machine's byte order, and little-endian at that.
+        arrays: the arrays by name; of boolean, integer or floating type, little-endian.
     """
     out = {}
     for name, value in arrays.items():
@@ -42,7 +42,7 @@ def check_arrays(arrays: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 def describe_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
-    """Type and shape of each array, in JSON's words."""
+    """Return the type and the shape of each array, as JSON can hold them."""
     return {name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in arrays.items()}
 
 
@@ -50,7 +50,7 @@ def write_tensors(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> tuple[s
     """Write arrays from `check_arrays` to a file, without a copy of those in C order.
 
     Returns:
-        The sha256 of what was to be written, computed from memory rather than from the file, and its size.
+        The SHA-256 checksum of what was to be written, computed from memory rather than from the file, and its size.
     """
     sha256, size = hashlib.sha256(), 0
     for piece in _pieces(arrays):
@@ -77,6 +77,6 @@ def _pieces(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:
 
 
 def hash_file(path: Path) -> str:
-    """The sha256 of a file."""
+    """Return the SHA-256 checksum of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

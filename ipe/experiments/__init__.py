@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
-    from ipe.experiments.claims import Claim, ClaimLostError
     from ipe.experiments.engine import SweepResult, run_sweep
     from ipe.experiments.frames import connect, frame
     from ipe.experiments.grids import Job, Setting, Sweep, changed, make_sweep, read_sweep, shipped_sweeps
     from ipe.experiments.jobs import run_job
+    from ipe.experiments.leases import Lease, LeaseLostError
     from ipe.experiments.ledger import SweepProgress
     from ipe.experiments.planning import Plan, plan_sweep
     from ipe.experiments.results import Results, load_results
@@ -19,9 +19,9 @@ else:
     __getattr__, __dir__ = load_when_asked(__name__)
 
 __all__ = [
-    "Claim",
-    "ClaimLostError",
     "Job",
+    "Lease",
+    "LeaseLostError",
     "Plan",
     "Results",
     "Setting",

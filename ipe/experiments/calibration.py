@@ -1,4 +1,4 @@
-"""How fast this machine trains a setting: measured for a moment, in a process like those that do the work.
+"""How fast this machine trains a setting, measured for a moment in a process like those that do the work.
 
 `python -m ipe.experiments.calibration` reads a list of `{"settings": ..., "seeds": n}` from standard input and answers
 each with one JSON object per line. Nothing is written but JAX's cache of compiled programs.
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ipe.deep.compilation import training_environment
+from ipe.deep.compilation import training_process
 from ipe.deep.settings import TrainingSettings, read_settings
 from ipe.errors import InputError
 
 SECONDS = 1.5
-"""Of measuring, after compiling."""
+"""The seconds of measuring, after compiling."""
 _WARM = 60
 _LEAST = 40
 
@@ -31,13 +30,13 @@ class Calibration:
 
     seeds: int
     start_seconds: float
-    """Until its first frames: making the environments, compiling."""
+    """The seconds until the first frames: making the environments, compiling."""
     seconds_per_frame: float
-    """Of all its seeds at once."""
+    """The seconds that a frame of all seeds together takes."""
     memory: int
-    """Bytes per seed: networks, optimisers and replay; a checkpoint is about as large."""
+    """The bytes per seed: networks, optimisers and replay; a checkpoint is about as large."""
     episodes_per_frame: float
-    """Of a seed, early in training."""
+    """The episodes per frame of one seed, early in training."""
 
 
 def calibrate(asked: Sequence[tuple[TrainingSettings, int]]) -> Iterator[Calibration]:
@@ -50,10 +49,7 @@ def calibrate(asked: Sequence[tuple[TrainingSettings, int]]) -> Iterator[Calibra
         InputError: if one of them cannot be trained.
     """
     content = json.dumps([{"settings": settings.model_dump(), "seeds": seeds} for settings, seeds in asked])
-    variables = training_environment(os.environ)
-    variables["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    words = [sys.executable, "-m", "ipe.experiments.calibration"]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables, text=True)
+    process = training_process("ipe.experiments.calibration", text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     count = 0
@@ -107,7 +103,7 @@ def measure(settings: TrainingSettings, seeds: int) -> Calibration:
 
 
 def main() -> int:
-    """Answer what standard input asks."""
+    """Answer the questions on standard input."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what an environment prints must not get between the answers
     for asked in json.load(sys.stdin):

@@ -1,45 +1,163 @@
-"""Dask's workers: a local cluster of one process per core, or those of a running scheduler."""
+"""Jobs on the workers of a running Dask scheduler.
+
+As many jobs are submitted as there are workers, no more: a worker that dies has then one job with it, which is the one
+to suspect. Dask gives that job to another worker, where it goes on from its checkpoint. A job that ends its process
+again and again without getting any further is given up.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
+import queue
+import secrets
+import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipe.deep.compilation import training_environment
+from ipe.deep.progress import Progress
 from ipe.errors import InputError
-from ipe.experiments.dispatch import Dispatch
+from ipe.experiments.declared import Job
+from ipe.experiments.jobs import JobOptions
 from ipe.experiments.ledger import Ledger
-from ipe.experiments.workers import environment, sees
+from ipe.experiments.workers import request_stop, sees, topic, work
 
 if TYPE_CHECKING:
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
-DEATHS = 3
-"""Processes that a job may end before it is looked at whether it gets anywhere."""
-LOST_SECONDS = 120.0
-"""For a new worker process to start, on a busy machine; Dask gives up on it then, and another is asked for."""
+STOP_SECONDS = 120.0
+"""The seconds that all jobs together have to write their checkpoints."""
 _CONNECT_SECONDS = 20.0
+_LOST = "lost"
 
 
-def check_installed() -> None:
-    """Refuse, in a sentence, where Dask is not installed."""
+def check_scheduler(address: str) -> None:
+    """Refuse, in a sentence, a machine without Dask and an address at which there is no scheduler."""
     try:
         import distributed  # noqa: F401
     except ImportError:
         raise InputError(
-            'sweeps over several processes need Dask, which is not installed: pip install "ipe[sweeps]"; '
-            "or give --shard 0/1, which needs none"
+            'a scheduler needs Dask, which is not installed: pip install "ipe[sweeps]"; without it, leave the '
+            "scheduler out, or give --shard"
         ) from None
-
-
-def check_scheduler(address: str) -> None:
-    """Refuse, in a sentence, an address at which there is no scheduler."""
     with _quiet():
         _connected(address).close()
+
+
+def run_on_cluster(ledger: Ledger, options: JobOptions, scheduler: str) -> None:
+    """Do the jobs on the workers of a scheduler.
+
+    Args:
+        ledger: the jobs, and what has become of them.
+        options: how the jobs are done.
+        scheduler: the address of the scheduler.
+    """
+    with _quiet(), contextlib.closing(_connected(scheduler)) as client:
+        check_workers(client, ledger.store.folder)
+        _Dispatch(ledger, options, client, scheduler).run()
+
+
+def check_workers(client: Client, folder: Path) -> None:
+    """Refuse workers that do not see the folder of the store; others may come later."""
+    try:
+        answers = client.run(sees, str(folder.resolve()))
+    except Exception as error:  # whatever a worker without ipe, or with another one, raises
+        said = " ".join(str(error).split())
+        raise InputError(f"the scheduler's workers cannot run ipe: {type(error).__name__}: {said}") from None
+    for address, why in answers.items():
+        if why:
+            raise InputError(f"the worker {address} cannot take part: {why}")
+
+
+class _Dispatch:
+    """One run of the jobs in a ledger by the workers of a scheduler."""
+
+    def __init__(self, ledger: Ledger, options: JobOptions, client: Client, scheduler: str) -> None:
+        self.ledger, self.options, self.client, self.scheduler = ledger, asdict(options), client, scheduler
+        self.token = secrets.token_hex(8)
+        self.folder = str(ledger.store.folder.resolve())
+        self.under_way: dict[str, tuple[Job, Any]] = {}
+        self.ended: queue.Queue[str] = queue.Queue()
+        self.heard: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()  # filled by Dask's thread
+        self.marks: dict[str, Any] = {}
+        self.submitted = 0
+        self.width, self.width_at = 0, 0.0
+
+    def run(self) -> None:
+        """Do the jobs until all are done, or until somebody wishes to stop."""
+        self.client.subscribe_topic(topic(self.token), lambda event: self.heard.put(event[1]))
+        ledger = self.ledger
+        while (ledger.waiting or ledger.postponed or self.under_way) and not ledger.stop.is_set():
+            self._submit()
+            with contextlib.suppress(queue.Empty):
+                self._end(self.ended.get(timeout=0.2))
+            while not self.heard.empty():
+                said = self.heard.get()
+                ledger.hear(ledger.store.by_id[said["job"]], Progress.from_plain(said["progress"]))
+            ledger.tell()
+            if self.client.status != "running":
+                jobs = len(self.under_way)
+                ledger.notes.append(
+                    f"the Dask scheduler at {self.scheduler} is gone, with {jobs} job{'s' * (jobs != 1)} under way"
+                )
+                return
+        self._stop()
+
+    def _submit(self) -> None:
+        if time.monotonic() - self.width_at > 1.0:  # workers come and go
+            with contextlib.suppress(OSError):  # the scheduler is gone: the client will know in a moment
+                self.width = sum(self.client.nthreads().values())
+            self.width_at = time.monotonic()
+        while len(self.under_way) < self.width and (job := self.ledger.next_job()) is not None:
+            self.submitted += 1
+            name = f"ipe-{self.token}-{self.submitted}-{job.id}"
+            self.marks.setdefault(job.id, self.ledger.mark(job))
+            self.ledger.begin(job)
+            future = self.client.submit(work, self.folder, job.id, self.token, self.options, key=name, pure=False)
+            self.under_way[name] = (job, future)
+            future.add_done_callback(lambda ended: self.ended.put(ended.key))
+
+    def _end(self, name: str) -> None:
+        if name not in self.under_way:
+            return
+        job, future = self.under_way.pop(name)
+        state, reason = self._outcome(job, future)
+        if state == _LOST:
+            self.ledger.again(job)
+        else:
+            self.ledger.end(job, state, reason)
+        future.release()
+
+    def _outcome(self, job: Job, future: Any) -> tuple[str, str]:
+        from distributed import KilledWorker
+
+        if future.status == "finished":
+            state, reason = future.result()
+            return str(state), str(reason)
+        if future.status != "error":  # cancelled: the scheduler has forgotten it
+            return _LOST, ""
+        error = future.exception()
+        if not isinstance(error, KilledWorker):
+            return "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if (mark := self.ledger.mark(job)) != self.marks[job.id]:
+            self.marks[job.id] = mark
+            return _LOST, ""  # it gets somewhere between its deaths
+        return "failed", f"its process ended {error.allowed_failures + 1} times before the next checkpoint"
+
+    def _stop(self) -> None:
+        """Have the jobs under way write checkpoints; those that take too long lose what came after their last."""
+        deadline, asked = time.monotonic() + STOP_SECONDS, 0.0
+        while self.under_way and time.monotonic() < deadline:
+            if time.monotonic() - asked > 2.0:  # again, for workers that have just started
+                with contextlib.suppress(Exception):  # a worker that is just ending, or a scheduler
+                    self.client.run(request_stop, self.token, wait=False)
+                asked = time.monotonic()
+            with contextlib.suppress(queue.Empty):
+                self._end(self.ended.get(timeout=0.2))
+            if self.client.status != "running":
+                break
 
 
 def _connected(address: str) -> Client:
@@ -48,7 +166,7 @@ def _connected(address: str) -> Client:
     made: list[Client] = []
 
     class Known(Client):  # type: ignore[misc]
-        """One that is known before it is connected."""
+        """A client that is known before it is connected."""
 
         def start(self, **options: Any) -> Any:
             made.append(self)
@@ -63,59 +181,9 @@ def _connected(address: str) -> Client:
         raise InputError(f"there is no Dask scheduler at {address}: {said}") from None
 
 
-def run_on_cluster(ledger: Ledger, options: dict[str, Any], workers: int, scheduler: str | None) -> None:
-    """Do the jobs on Dask's workers.
-
-    Args:
-        ledger: the jobs, and what has become of them.
-        options: of `ipe.experiments.jobs.run_job`.
-        workers: processes of a local cluster.
-        scheduler: the address of a running scheduler to use instead.
-    """
-    with _quiet(), _client(min(workers, len(ledger.waiting)), scheduler) as (client, cluster):
-        if scheduler is not None:
-            _check_workers(client, ledger.store.folder)
-        Dispatch(ledger, options, client, cluster, scheduler).run()
-
-
-@contextlib.contextmanager
-def _client(workers: int, scheduler: str | None) -> Iterator[tuple[Client, LocalCluster | None]]:
-    import dask
-    from distributed import Client, LocalCluster
-
-    if scheduler is not None:
-        with contextlib.closing(_connected(scheduler)) as client:
-            yield client, None
-        return
-    configuration = {
-        "distributed.scheduler.allowed-failures": DEATHS - 1,
-        "distributed.scheduler.worker-ttl": None,  # whether an environment hangs is for the watchdog to say
-        "distributed.deploy.lost-worker-timeout": f"{LOST_SECONDS}s",
-        "distributed.worker.profile.enabled": False,  # it looks at the worker a hundred times a second
-        "distributed.worker.daemon": False,  # environments may have processes of their own
-    }
-    with (
-        environment(training_environment(os.environ)),  # as the worker processes are to find it when they start
-        dask.config.set(configuration),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # None would be all of this machine's addresses
-            worker_dashboard_address="127.0.0.1:0",
-            memory_limit=0,  # Dask would pause or end workers whose replay is large
-            silence_logs=logging.CRITICAL,
-            preload=["ipe.experiments.workers"],
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client, cluster
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's log tells of every lost connection; what matters is in the ledger."""
+    """Silence Dask's log, which tells of every lost connection; what matters is in the ledger."""
     import distributed  # noqa: F401 - it gives its loggers levels of their own
 
     known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
@@ -128,15 +196,3 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-def _check_workers(client: Client, folder: Path) -> None:
-    """That those that are there see the folder; others may come later."""
-    try:
-        answers = client.run(sees, str(folder.resolve()))
-    except Exception as error:  # whatever a worker without ipe, or with another one, raises
-        said = " ".join(str(error).split())
-        raise InputError(f"the scheduler's workers cannot run ipe: {type(error).__name__}: {said}") from None
-    for address, why in answers.items():
-        if why:
-            raise InputError(f"the worker {address} cannot take part: {why}")

@@ -1,4 +1,4 @@
-"""From a case, its base and its lists of values, to its settings."""
+"""From a case of a sweep, its base and its lists of values, to the settings of the case."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ class Case:
     """A base and a grid."""
 
     name: str
+    """The name of the case; empty if the sweep has no cases."""
     where: str
-    """The table that its fields stand in, for sentences."""
+    """The table of the file in which the fields stand, for error messages."""
     fields: dict[str, Any]
-    """Of the base, nested as `TrainingSettings` is."""
+    """The fields of the base, nested as `TrainingSettings` is."""
     grid: dict[str, list[Any]]
-    """Values by dotted path."""
+    """The values to take, by dotted path."""
     places: dict[str, str]
-    """The table that each path of the grid stands in."""
+    """The table in which each path of the grid stands."""
     homes: dict[str, str] = field(default_factory=dict)
-    """The table that each path of the fields stands in."""
+    """The table in which each path of the fields stands."""
 
     def with_fields(self, name: str, where: str, fields: dict[str, Any], single: bool) -> Case:
-        """With other fields of the base.
+        """Return the case with other fields of the base.
 
         Args:
-            name: of the case.
-            where: its table.
-            fields: instead of the base's.
+            name: the name of the case.
+            where: the table in which the fields stand.
+            fields: the fields that replace the base's.
             single: whether values are varied one at a time, around these fields.
         """
         tables = nested(fields)
@@ -52,17 +53,17 @@ class Case:
         return replace(self, name=name, where=where, fields=merged(self.fields, tables), homes=homes)
 
     def with_grid(self, where: str, grid: Mapping[str, Any]) -> Case:
-        """With more lists of values; one that was there is replaced."""
+        """Return the case with more lists of values; a list that was there is replaced."""
         lists = dict(_lists(grid, where))
         return replace(self, grid=self.grid | lists, places=self.places | dict.fromkeys(lists, where))
 
 
 def settings_of(case: Case, single: bool) -> list[Setting]:
-    """Every combination; or the base, and each value with all others at the base's.
+    """Return the settings of a case: every combination; or the base, and each value with all others at the base's.
 
     Args:
         case: the case.
-        single: whether one at a time.
+        single: whether values are varied one at a time.
     """
     if not single:
         every = itertools.product(*case.grid.values())
@@ -90,7 +91,7 @@ def _name(case: Case, values: Mapping[str, Any]) -> str:
 
 
 def _trained(case: Case, values: dict[str, Any]) -> TrainingSettings:
-    """The settings of a combination; a refusal says which table or which value of the grid is to blame."""
+    """Return the settings of a combination; an error says which table or which value of the grid is to blame."""
     try:
         return _settings(case, values)
     except InputError as error:
@@ -110,7 +111,7 @@ def _trained(case: Case, values: dict[str, Any]) -> TrainingSettings:
 
 
 def _settings_of_fields(case: Case) -> TrainingSettings:
-    """The settings of the base alone; a refusal says which table is to blame."""
+    """Return the settings of the base alone; an error says which table is to blame."""
     try:
         return _settings(case, {})
     except InputError as error:
@@ -136,13 +137,13 @@ def _settings(case: Case, values: dict[str, Any]) -> TrainingSettings:
 
 
 def _check_effect(case: Case, path: str, settings: TrainingSettings) -> None:
-    """A list of values that makes no difference would train the same runs again and again."""
+    """Refuse a list of values that makes no difference: the same runs would be trained again and again."""
     if why := no_effect(path, settings.behaviour, settings.optimiser.kind):
         raise InputError(f"{case.places[path]}.{path} has no effect {why}: list it in the grid of such a case")
 
 
 def _lists(grid: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tuple[str, list[Any]]]:
-    """The lists of a grid by dotted path, each checked for what no setting's values can be."""
+    """Yield the lists of a grid by dotted path, each checked for values that no setting can have."""
     for name, value in grid.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping):
@@ -153,12 +154,12 @@ def _lists(grid: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tu
         if not value:
             raise InputError(f"{where}.{path} is an empty list")
         seen = set()
-        for i, own in enumerate(value):
-            if isinstance(own, float) and not math.isfinite(own):
-                raise InputError(f"{where}.{path}[{i}] must be finite, found {own}")
-            mark = (type(own), own if isinstance(own, int | float | str) else repr(own))
+        for i, item in enumerate(value):
+            if isinstance(item, float) and not math.isfinite(item):
+                raise InputError(f"{where}.{path}[{i}] must be finite, found {item}")
+            mark = (type(item), item if isinstance(item, int | float | str) else repr(item))
             if mark in seen:
-                raise InputError(f"{where}.{path}[{i}] = {own!r} is there twice")
+                raise InputError(f"{where}.{path}[{i}] = {item!r} is there twice")
             seen.add(mark)
         yield "environment.id" if path == "environment" else path, value
 

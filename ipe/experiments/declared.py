@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -19,31 +19,39 @@ class Setting:
     """One point of a grid."""
 
     name: str
-    """Unique in its sweep: the case, then what its grid varies, `epsilon-ipe width=64 value_step_size=0.001`."""
+    """A name that no other setting of the sweep has: the case, then what the case's grid varies, for instance
+    `epsilon-ipe width=64 value_step_size=0.001`."""
     case: str
-    """`epsilon-ipe`; empty if the sweep has no cases."""
+    """The name of the case, for instance `epsilon-ipe`; empty if the sweep has no cases."""
     varied: dict[str, Any]
-    """The value here of everything that the case's grid varies, by its path: `{"width": 64, "epsilon.final": 0.1}`.
-    One at a time: too, the base's values included; the case's first setting is the base."""
+    """This setting's value of everything that the case's grid varies, by its path: `{"width": 64, "epsilon.final":
+    0.1}`. Also where values are varied one at a time: the case's first setting is the base then."""
     settings: TrainingSettings
 
     @cached_property
     def key(self) -> str:
-        """16 hexadecimal digits that stand for the settings, whatever sweep they are in."""
+        """16 hexadecimal digits that stand for what is trained, in whatever sweep."""
         text = json.dumps(self.settings.model_dump(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Settings by seeds."""
+    """Settings by seeds. A training run is a sweep of one setting."""
 
     name: str
     seeds: list[int]
+    """The seeds of every setting."""
     settings: list[Setting]
-    """All different; those of a case beside each other."""
+    """The settings, all different; those of a case stand beside each other."""
     one_at_a_time: bool
     """Whether the values were varied one at a time around a base; otherwise in all combinations."""
+
+    @classmethod
+    def of_one(cls, settings: TrainingSettings, seeds: Sequence[int]) -> Self:
+        """Return the sweep that a training run is: one setting, and its seeds."""
+        name = f"{settings.environment.id} {settings.behaviour}"
+        return cls(name, list(seeds), [Setting(settings.behaviour, "", {}, settings)], one_at_a_time=False)
 
     @cached_property
     def by_key(self) -> dict[str, Setting]:
@@ -52,25 +60,25 @@ class Sweep:
 
     @property
     def runs(self) -> int:
-        """Settings times seeds."""
+        """The number of runs: settings times seeds."""
         return len(self.settings) * len(self.seeds)
 
     @property
     def frames(self) -> int:
-        """Of all runs together."""
+        """The frames of all runs together."""
         return sum(setting.settings.frames for setting in self.settings) * len(self.seeds)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the sweep as plain data, for JSON."""
         settings = [
-            {"name": own.name, "case": own.case, "varied": own.varied, "settings": own.settings.model_dump()}
-            for own in self.settings
+            {"name": each.name, "case": each.case, "varied": each.varied, "settings": each.settings.model_dump()}
+            for each in self.settings
         ]
         return {"name": self.name, "seeds": self.seeds, "one_at_a_time": self.one_at_a_time, "settings": settings}
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Self:
-        """What `plain` gave.
+        """Return the sweep from what `plain` gave.
 
         Raises:
             InputError: naming what is missing or wrong.
@@ -78,12 +86,12 @@ class Sweep:
         try:
             seeds = read_seeds(content["seeds"])
             settings = []
-            for i, own in enumerate(content["settings"]):
+            for i, each in enumerate(content["settings"]):
                 try:
-                    read = read_settings(own["settings"])
+                    read = read_settings(each["settings"])
                 except InputError as error:
                     raise InputError(f"settings[{i}].settings: {error}") from None
-                settings.append(Setting(str(own["name"]), str(own["case"]), dict(own["varied"]), read))
+                settings.append(Setting(str(each["name"]), str(each["case"]), dict(each["varied"]), read))
             sweep = cls(str(content["name"]), seeds, settings, bool(content["one_at_a_time"]))
         except InputError:
             raise
@@ -99,17 +107,17 @@ class Job:
     """Some seeds of one setting, trained together by one process."""
 
     key: str
-    """Of the setting."""
+    """The key of the setting."""
     seeds: tuple[int, ...]
 
     @property
     def id(self) -> str:
-        """Its name, safe as a file's."""
+        """The name of the job, safe as a file's."""
         return f"{self.key}-{self.seeds[0]}-{self.seeds[-1]}-{len(self.seeds)}"
 
 
 def read_seeds(value: Any) -> list[int]:
-    """Seeds from how many there are, or which.
+    """Read seeds, given as how many there are, or which.
 
     Example:
         >>> read_seeds(3), read_seeds([5, 8])

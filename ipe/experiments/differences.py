@@ -1,4 +1,4 @@
-"""How a sweep differs from the one that a store was made for: refused in a sentence that says where."""
+"""How a sweep differs from the one that a store was made for, and which jobs it adds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ipe.experiments.declared import Job, Setting, Sweep
 
 
 def check_contains(sweep: Sweep, stored: Sweep) -> None:
-    """That a sweep has all settings and seeds of a stored one; it may have more, and other names.
+    """Refuse a sweep that lacks a setting or a seed of a stored one; it may have more, and other names.
 
     Raises:
         InputError: naming the setting, its first field that differs and both values; or the seed.
     """
     keys = {setting.key for setting in sweep.settings}
-    for own in stored.settings:
-        if own.key not in keys:
-            raise InputError(f"{_missing(own, sweep.settings)}; a sweep can be given more settings, not other ones")
+    for setting in stored.settings:
+        if setting.key not in keys:
+            raise InputError(f"{_missing(setting, sweep.settings)}; a sweep can be given more settings, not other ones")
     if missing := [seed for seed in stored.seeds if seed not in set(sweep.seeds)]:
         listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         which = f"seed {listed} is" if len(missing) == 1 else f"seeds {listed} are"
@@ -27,7 +27,7 @@ def check_contains(sweep: Sweep, stored: Sweep) -> None:
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    """The fields in which two nested dictionaries differ, by path, with both values; None for a missing one.
+    """Return the fields in which two nested dictionaries differ, by path, with both values; None for a missing one.
 
     Example:
         >>> differences({"width": 64, "epsilon": {"final": 0.1}}, {"width": 64, "epsilon": {"final": 0.2}})
@@ -41,7 +41,7 @@ def differences(one: Any, other: Any, path: str = "") -> list[tuple[str, Any, An
 
 
 def merged_jobs(existing: Sequence[Job], jobs: Iterable[Job]) -> list[Job]:
-    """The jobs that are there, and new ones for the seeds that they do not cover.
+    """Return the jobs that are there, and new ones for the seeds that they do not cover.
 
     Example:
         >>> [job.seeds for job in merged_jobs([Job("k", (0, 1))], [Job("k", (0, 1, 2)), Job("k", (3, 4))])]
@@ -53,7 +53,7 @@ def merged_jobs(existing: Sequence[Job], jobs: Iterable[Job]) -> list[Job]:
 
 
 def check_jobs(sweep: Sweep, jobs: Sequence[Job]) -> None:
-    """That the jobs hold every seed of every setting once.
+    """Refuse jobs that do not hold every seed of every setting once.
 
     Raises:
         InputError: naming the setting and the seed.
@@ -75,15 +75,15 @@ def check_jobs(sweep: Sweep, jobs: Sequence[Job]) -> None:
             raise InputError(f"setting {name!r}, seed {left[0]}: it is in no job")
 
 
-def _missing(own: Setting, settings: Sequence[Setting]) -> str:
-    """The setting that is missing, and how the one most like it differs."""
-    mine = own.settings.model_dump()
-    same_name = [setting for setting in settings if setting.name == own.name]
+def _missing(wanted: Setting, settings: Sequence[Setting]) -> str:
+    """Name the setting that is missing, and how the one most like it differs."""
+    mine = wanted.settings.model_dump()
+    same_name = [setting for setting in settings if setting.name == wanted.name]
     found = [(differences(mine, other.settings.model_dump()), other) for other in same_name or settings]
     unlike, nearest = min(found, key=lambda pair: len(pair[0]))
     path, before, now = unlike[0]
     more = f" (and {len(unlike) - 1} more fields differ)" if len(unlike) > 1 else ""
     values = f"{path} is {short(before)} there and {short(now)}"
-    if nearest.name == own.name:
-        return f"in its setting {own.name!r}, {values} in this sweep{more}"
-    return f"its setting {own.name!r} is not in this sweep; the nearest is {nearest.name!r}: {values} here{more}"
+    if nearest.name == wanted.name:
+        return f"in its setting {wanted.name!r}, {values} in this sweep{more}"
+    return f"its setting {wanted.name!r} is not in this sweep; the nearest is {nearest.name!r}: {values} here{more}"

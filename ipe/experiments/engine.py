@@ -1,25 +1,25 @@
-"""Sweeps, run: on a local Dask cluster, on somebody's running one, or as one shard of a job array without any.
+"""The engine: does the jobs of a store, in processes on this machine, on a Dask scheduler's workers, or right here.
 
-Whatever runs them, the jobs are `ipe.experiments.jobs.run_job` on a store that all processes see. The engine holds
-nothing that is not in the store: if it is killed, the same call goes on.
+Training runs and sweeps use the same engine. Whatever runs the jobs, each is `ipe.experiments.jobs.run_job` on a store
+that all processes see. The engine holds nothing that is not in the store: if it is killed, the same call goes on.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ipe.base.cores import available_cores
-from ipe.deep.stopping import Stop, stopping
+from ipe.deep.progress import Progress
+from ipe.deep.stopping import stopping
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep
 from ipe.experiments.grids import jobs as make_jobs
-from ipe.experiments.jobs import CHECKPOINT_SECONDS
+from ipe.experiments.jobs import CHECKPOINT_SECONDS, JobOptions, attempt
 from ipe.experiments.ledger import Ledger, SweepProgress
-from ipe.experiments.store import Store, create_store
+from ipe.experiments.store import NETWORKS, Store, create_store
 from ipe.experiments.watchdog import HANG_SECONDS
 
 Callback = Callable[[SweepProgress], bool | None]
@@ -35,11 +35,11 @@ class SweepResult:
     """done; stopped, and the same call goes on; or failed: some jobs could not be done."""
     jobs: int
     done: int
-    """Jobs that are published."""
+    """The number of jobs that are published."""
     failed: dict[str, str]
     """Why jobs could not be done, by their ids."""
     seeds: dict[str, int]
-    """Of the published jobs: how many runs are done, failed and diverged."""
+    """How many runs of the published jobs are done, failed and diverged."""
     notes: list[str]
     """What went wrong on the way, in sentences: each seed that failed or diverged among them."""
 
@@ -52,24 +52,27 @@ def run_sweep(
     scheduler: str | None = None,
     shard: tuple[int, int] | None = None,
     batch_seeds: int | None = None,
+    keep_networks: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hang_seconds: float = HANG_SECONDS,
     callback: Callback | None = None,
 ) -> SweepResult:
-    """Run a sweep to its end, or go on with it: what is published already is not done again.
+    """Run a sweep to its end, or go on with one that was stopped: what is published already is not done again.
 
     Ctrl-C stops with checkpoints, and so does SIGTERM; the same call goes on. The results depend on settings and seeds
     alone: not on workers, interruptions, or who else works on the folder at the same time.
 
     Args:
         sweep: what to run.
-        folder: of the store. If it holds this sweep, it is gone on with; one with more seeds or settings extends it.
-        workers: processes on this machine. Default: one per core.
+        folder: the folder of the store. If it holds this sweep, the sweep goes on; a sweep with more seeds or settings
+            extends the store.
+        workers: the number of processes on this machine. Default: one per core.
         scheduler: the address of a running Dask scheduler, whose workers see the folder, instead.
-        shard: `(i, n)`: no Dask; this process does the jobs i, i + n, i + 2n, ... one after the other. In a process
-            that has imported JAX before, with JAX as it is configured there; numbers may round differently then.
-        batch_seeds: most seeds in a job, for a new store. Default: as many as a process's cache serves best.
-        checkpoint_seconds: between checkpoints.
+        shard: `(i, n)`: this process does the jobs i, i + n, i + 2n, ... one after the other. In a process that has
+            imported JAX before, JAX is used as it is configured there; numbers may round differently then.
+        batch_seeds: the most seeds in a job, for a new store. Default: as many as a process's cache serves best.
+        keep_networks: whether a new store keeps the networks of every run, for `evaluate`, `watch` and the audit.
+        checkpoint_seconds: the seconds between checkpoints.
         hang_seconds: how long an environment may take for a step.
         callback: called with the progress; if it returns True, the sweep stops.
 
@@ -81,56 +84,80 @@ def run_sweep(
         KeyboardInterrupt: after Ctrl-C or SIGTERM, when the checkpoints are written.
     """
     _check(workers, scheduler, shard, checkpoint_seconds, hang_seconds)
-    if shard is None:
-        from ipe.experiments.cluster import check_installed, check_scheduler
+    if scheduler is not None:
+        from ipe.experiments.cluster import check_scheduler
 
-        check_installed()
-        if scheduler is not None:
-            check_scheduler(scheduler)
-    store = create_store(folder, sweep, make_jobs(sweep, batch_seeds))
-    own = _chosen(store, shard)
-    options = {"checkpoint_seconds": checkpoint_seconds, "hang_seconds": hang_seconds}
+        check_scheduler(scheduler)
+    store = create_store(folder, sweep, make_jobs(sweep, batch_seeds), (NETWORKS,) if keep_networks else ())
+    options = JobOptions(checkpoint_seconds=checkpoint_seconds, hang_seconds=hang_seconds)
     with stopping() as stop:
-        ledger = Ledger(store, own, callback, stop)
-        if ledger.waiting and not stop.is_set():
-            if shard is not None:
-                run_here(ledger, options)
-            else:
-                from ipe.experiments.cluster import run_on_cluster
-
-                run_on_cluster(ledger, options, workers or available_cores(), scheduler)
+        ledger = Ledger(store, _chosen(store, shard), stop, callback)
+        run_jobs(ledger, options, 0 if shard is not None else workers or available_cores(), scheduler)
         ledger.tell(at_once=True)
     if stop.signal is not None:
         raise KeyboardInterrupt("stopped, with checkpoints")
-    return _result(ledger, stop)
+    return SweepResult(
+        folder=store.folder,
+        status=status_of(ledger),
+        jobs=len(ledger.jobs),
+        done=len(ledger.done),
+        failed=ledger.failed,
+        seeds=ledger.seeds,
+        notes=ledger.notes + ledger.lost,
+    )
 
 
-def run_here(ledger: Ledger, options: dict[str, Any]) -> None:
-    """Do the jobs in this process, one after the other.
+def run_jobs(ledger: Ledger, options: JobOptions, workers: int, scheduler: str | None = None) -> None:
+    """Do the jobs of a ledger, until all are done or until somebody wishes to stop.
 
     Args:
         ledger: the jobs, and what has become of them.
-        options: of `ipe.experiments.jobs.run_job`.
+        options: how the jobs are done.
+        workers: the number of processes on this machine; 0: do the jobs in this process, one after the other.
+        scheduler: the address of a Dask scheduler, whose workers do the jobs instead.
     """
-    from ipe.experiments.jobs import attempt
+    if not ledger.waiting or ledger.stop.is_set():
+        return
+    if scheduler is not None:
+        from ipe.experiments.cluster import run_on_cluster
 
+        run_on_cluster(ledger, options, scheduler)
+    elif workers == 0:
+        _run_here(ledger, options)
+    else:
+        from ipe.experiments.pool import Pool
+
+        Pool(ledger, options, workers).run()
+
+
+def status_of(ledger: Ledger) -> str:
+    """Return what the jobs of a ledger have come to together: done, stopped or failed."""
+    if ledger.failed:
+        return "failed"
+    return "done" if ledger.finished else "stopped" if ledger.stop.is_set() else "failed"
+
+
+def _run_here(ledger: Ledger, options: JobOptions) -> None:
     while (job := ledger.next_job()) is not None or ledger.postponed:
         if ledger.stop.is_set():
             return
-        if job is None:  # another process is at those that are left
+        if job is None:  # another process works on those that are left
             ledger.tell()
             ledger.stop.wait(0.5)
             continue
-        current = job
 
-        def report(progress: Any, current: Job = current) -> None:
-            wrong = sum(own.status in ("failed", "diverged") for own in progress.seeds)
-            ledger.hear(current.id, progress.frame, wrong)
+        def report(progress: Progress, job: Job = job) -> None:
+            ledger.hear(job, progress)
             ledger.tell()
 
         ledger.begin(job)
         state, reason = attempt(
-            ledger.store.folder, job.id, stopped=ledger.stop.is_set, report=report, say=ledger.notes.append, **options
+            ledger.store.folder,
+            job.id,
+            stopped=ledger.stop.is_set,
+            report=report,
+            say=ledger.notes.append,
+            **asdict(options),
         )
         ledger.end(job, state, reason)
         ledger.tell()
@@ -157,16 +184,3 @@ def _check(
         raise InputError(f"checkpoint_seconds must be 0 or more, found {checkpoint_seconds}")
     if not 0.0 < hang_seconds <= 1e6:
         raise InputError(f"hang_seconds must be above 0, and at most a million, found {hang_seconds}")
-
-
-def _result(ledger: Ledger, stop: Stop) -> SweepResult:
-    status = "failed" if ledger.failed else "done" if ledger.finished else "stopped" if stop.is_set() else "failed"
-    return SweepResult(
-        folder=ledger.store.folder,
-        status=status,
-        jobs=len(ledger.jobs),
-        done=len(ledger.done),
-        failed=ledger.failed,
-        seeds=ledger.seeds,
-        notes=ledger.notes,
-    )

@@ -1,4 +1,4 @@
-"""Results for other tools: frames of pandas or polars, and a DuckDB connection. None of them is needed by `ipe`."""
+"""Results for other tools: frames of pandas or polars, and a DuckDB connection. `ipe` itself needs none of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LIBRARIES = ("pandas", "polars")
 
 
 def frame(folder: str | os.PathLike[str], kind: str = "episodes", library: str = "pandas") -> Any:
-    """A table of a sweep's results, verified as by `load_results`, which says what is missing.
+    """Return a table of a sweep's results, verified as by `load_results`, which says what is missing.
 
     Args:
-        folder: of the store.
+        folder: the folder of the store.
         kind: episodes (setting, case, seed, frame, return, length); progress (setting, case, seed, frame, epsilon,
             entropy, td_error, ipe_error, q_mean); outcomes (setting, case, seed, status, frame, reason); or settings,
             one row each: setting, case, key, and every field by its path. `setting` is the name in all of them.
@@ -42,10 +42,10 @@ def frame(folder: str | os.PathLike[str], kind: str = "episodes", library: str =
 
 
 def connect(folder: str | os.PathLike[str]) -> Any:
-    """A DuckDB connection, in memory, with the tables `episodes`, `progress`, `outcomes` and `settings` of `frame`.
+    """Return a DuckDB connection, in memory, with the tables `episodes`, `progress`, `outcomes`, `settings`.
 
     Args:
-        folder: of the store. Its results are read and verified once, now.
+        folder: the folder of the store. Its results are read and verified once, now.
     """
     module = _module("duckdb")
     results = load_results(folder)
@@ -56,7 +56,7 @@ def connect(folder: str | os.PathLike[str]) -> Any:
 
 
 def named_table(results: Results, kind: str) -> pa.Table:
-    """A table with the settings' names and cases in the place of their indices; `kind` as in `frame`."""
+    """Return a table with the settings' names and cases in the place of their indices; `kind` as in `frame`."""
     if kind == "settings":
         return _settings(results.sweep)
     table = _outcomes(results) if kind == "outcomes" else getattr(results, kind)
@@ -78,21 +78,21 @@ def _outcomes(results: Results) -> pa.Table:
         "frame": pa.int64(),
         "reason": pa.string(),
     }
-    columns = {name: pa.array([own[name] for own in results.outcomes], kind) for name, kind in kinds.items()}
+    columns = {name: pa.array([outcome[name] for outcome in results.outcomes], kind) for name, kind in kinds.items()}
     return pa.table({name: pa.chunked_array([column]) for name, column in columns.items()})
 
 
 def _settings(sweep: Sweep) -> pa.Table:
     rows = [
-        {"setting": own.name, "case": own.case, "key": own.key, **flatten(own.settings.model_dump())}
-        for own in sweep.settings
+        {"setting": one.name, "case": one.case, "key": one.key, **flatten(one.settings.model_dump())}
+        for one in sweep.settings
     ]
     paths = dict.fromkeys(path for row in rows for path in row)
     return pa.table({path: _column([row.get(path) for row in rows]) for path in paths})
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """Of one type if they are; options of environments may differ, and are then JSON."""
+    """Return a column of one type; values of several types, as options of environments may be, become JSON."""
     try:
         return pa.array(values)
     except pa.ArrowException:

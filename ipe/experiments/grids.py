@@ -45,10 +45,10 @@ MOST_SETTINGS = 100_000
 
 
 def read_sweep(path: str | os.PathLike[str]) -> Sweep:
-    """The sweep in a TOML file; or the shipped one of that name (`shipped_sweeps`), if there is no such file.
+    """Read the sweep in a TOML file; or the shipped one of that name (`shipped_sweeps`), if there is no such file.
 
     Args:
-        path: of the file. Its name is the sweep's if it gives none.
+        path: the file. The file's name is the sweep's, if the file gives none.
 
     Raises:
         InputError: one sentence with the file, the path of the field, and the nearest valid name.
@@ -74,13 +74,13 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
 
 
 def shipped_sweeps() -> dict[str, Path]:
-    """The files that come with `ipe`, by name: the grids of the paper's appendix."""
+    """Return the files that come with `ipe`, by name: the grids of the paper's appendix."""
     folder = Path(__file__).parent / "sweeps"
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def make_sweep(content: dict[str, Any]) -> Sweep:
-    """A sweep from the content of a TOML file.
+    """Make a sweep from the content of a TOML file.
 
     Args:
         content: name, seeds, one_at_a_time, base, grid and cases, as this module's docstring shows.
@@ -114,11 +114,11 @@ def make_sweep(content: dict[str, Any]) -> Sweep:
 
 
 def jobs(sweep: Sweep, batch_seeds: int | None = None) -> list[Job]:
-    """The jobs of a sweep: for every setting its seeds in batches, whatever machine will run them.
+    """Return the jobs of a sweep: for every setting its seeds in batches, whatever machine will run them.
 
     Args:
         sweep: the sweep.
-        batch_seeds: most seeds in a job. Default: as many as a process's cache serves best.
+        batch_seeds: the most seeds in a job. Default: as many as a process's cache serves best.
 
     Returns:
         Settings in their order, and the seeds of each.
@@ -126,44 +126,44 @@ def jobs(sweep: Sweep, batch_seeds: int | None = None) -> list[Job]:
     Raises:
         InputError: for an environment that cannot be trained on, and for a number of seeds that is not possible.
     """
+    from ipe.deep.batches import MOST, most_seeds, seeds_per_batch, split_seeds
     from ipe.deep.environments import make_environment
-    from ipe.deep.runs import most_seeds, seeds_per_batch, split_seeds
 
     specs: dict[str, Any] = {}
     out: list[Job] = []
     for setting in sweep.settings:
-        own = setting.settings
-        known = own.environment.model_dump_json()
+        settings = setting.settings
+        known = settings.environment.model_dump_json()
         if known not in specs:
-            environment = make_environment(own.environment, sweep.seeds[0])
+            environment = make_environment(settings.environment, sweep.seeds[0])
             environment.close()
             specs[known] = environment.spec
         spec = specs[known]
-        limit = most_seeds(own, spec.image, spec.actions)
-        if batch_seeds is not None and not 1 <= batch_seeds <= 16:
-            raise InputError(f"batch_seeds must lie between 1 and 16, found {batch_seeds}")
-        most = min(limit, batch_seeds or seeds_per_batch(own, spec.image))
+        limit = most_seeds(settings, spec.image, spec.actions)
+        if batch_seeds is not None and not 1 <= batch_seeds <= MOST:
+            raise InputError(f"batch_seeds must lie between 1 and {MOST}, found {batch_seeds}")
+        most = min(limit, batch_seeds or seeds_per_batch(settings, spec.image))
         out += [Job(setting.key, tuple(batch)) for batch in split_seeds(sweep.seeds, most, 1)]
     return out
 
 
 def changed(sweep: Sweep, *, seeds: int | list[int] | None = None, frames: int | None = None) -> Sweep:
-    """A sweep with other seeds or another number of frames.
+    """Return a sweep with other seeds or another number of frames.
 
     Args:
         sweep: the sweep.
-        seeds: how many, or which. Default: the same.
-        frames: of every run. Default: the same.
+        seeds: how many seeds, or which. Default: the same.
+        frames: the frames of every run. Default: the same.
 
     Raises:
         InputError: naming what is wrong with them, or if the grid varies the frames.
     """
     settings = sweep.settings
     if frames is not None:
-        if any("frames" in own.varied for own in settings):
+        if any("frames" in setting.varied for setting in settings):
             raise InputError("frames are what the grid varies; they cannot be given for all settings")
         settings = [
-            replace(own, settings=read_settings(own.settings.model_dump() | {"frames": frames})) for own in settings
+            replace(one, settings=read_settings(one.settings.model_dump() | {"frames": frames})) for one in settings
         ]
         _check_different(settings)
     return replace(sweep, settings=settings, seeds=sweep.seeds if seeds is None else read_seeds(seeds))
@@ -193,11 +193,11 @@ def _cases(content: dict[str, Any]) -> list[Case]:
         where = f"cases.{name}"
         if not isinstance(fields, dict):
             raise InputError(f"{where} must be a table, found {fields!r}")
-        own = dict(fields)
-        inner = own.pop("grid", {})
+        others = dict(fields)
+        inner = others.pop("grid", {})
         if not isinstance(inner, dict):
             raise InputError(f"{where}.grid must be a table, found {inner!r}")
-        case = common.with_fields(name, where, own, content.get("one_at_a_time") is True)
+        case = common.with_fields(name, where, others, content.get("one_at_a_time") is True)
         cases.append(case.with_grid(f"{where}.grid", inner))
     return cases
 

@@ -1,6 +1,7 @@
 """A job: some seeds of one setting, trained from their newest valid checkpoint to their end, and published.
 
-The one code path of every engine: a Dask task, a shard of a job array and a plain loop all call `run_job`.
+Every engine runs jobs by the same function: a worker of the local pool, a Dask task, a shard of a job array and a
+training in this process all call `run_job`.
 """
 
 from __future__ import annotations
@@ -11,25 +12,43 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipe.base.atomic import write_atomic
+from ipe.base.atomic import write_bytes
 from ipe.deep.compilation import keep_memory, training_environment
+from ipe.deep.progress import Progress, seed_progress
+from ipe.deep.records import Records
+from ipe.deep.tensorboard import TensorBoard
 from ipe.errors import InputError
-from ipe.experiments.claims import Claim, ClaimLostError
 from ipe.experiments.declared import Job
-from ipe.experiments.store import Store, open_store
+from ipe.experiments.leases import Lease, LeaseLostError
+from ipe.experiments.publications import JobResult
+from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, open_store
 from ipe.experiments.watchdog import HANG_SECONDS, Watchdog
 
 if TYPE_CHECKING:
-    from ipe.deep.batches import Progress
     from ipe.deep.loop import Loop
 
 CHECKPOINT_SECONDS = 120.0
+REPORT_SECONDS = 1.0
 
-Report = Callable[["Progress"], object]
+
+@dataclass(frozen=True)
+class JobOptions:
+    """How a job is done; nothing here changes what it comes to."""
+
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    """The seconds between checkpoints."""
+    hang_seconds: float | None = HANG_SECONDS
+    """How long an environment may take for a step before the process is ended (see `ipe.experiments.watchdog`); None:
+    as long as it likes."""
+    tensorboard: bool = False
+    """Whether to write TensorBoard's files, into the store's folder `tensorboard`."""
+    begin_again: bool = True
+    """Whether to begin again where all checkpoints of the job are damaged; otherwise the job is refused."""
 
 
 def prepare_process() -> None:
@@ -43,48 +62,46 @@ def run_job(
     folder: str | os.PathLike[str],
     job_id: str,
     *,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
-    hang_seconds: float = HANG_SECONDS,
     stopped: Callable[[], bool] | None = None,
-    report: Report | None = None,
+    report: Callable[[Progress], object] | None = None,
     say: Callable[[str], object] | None = None,
     bark: Callable[[str], object] | None = None,
+    **options: Any,
 ) -> str:
-    """Do a job of a sweep in this process; at once, if its result is there.
+    """Do a job of a store in this process; return at once, if its result is there.
 
     Args:
-        folder: of the store.
+        folder: the folder of the store.
         job_id: the job's id.
-        checkpoint_seconds: between checkpoints.
-        hang_seconds: how long an environment may take for a step before the process is ended; see
-            `ipe.experiments.watchdog`.
-        stopped: asked after every frame. If it says so, a checkpoint is written, and the job is left.
+        stopped: asked after every frame. If it returns True, a checkpoint is written, and the job is left.
         report: called with the progress about once a second.
         say: called with sentences for the user: a damaged checkpoint that was passed over.
         bark: called with a sentence before the process is ended for an environment that hangs.
+        options: the fields of `JobOptions`.
 
     Returns:
-        `done`: the result is there, by this process or another. `stopped`: it can be resumed. `claimed`: another
-        process is at it.
+        `done`: the result is there, by this process or another. `stopped`: the job can be resumed. `claimed`: another
+        process works on it.
 
     Raises:
-        InputError: if it cannot be done: the environment, the disk; what was checkpointed stays.
+        InputError: if the job cannot be done, because of the environment or the disk; its checkpoints stay.
     """
     prepare_process()
+    how = JobOptions(**options)
     store = open_store(folder)
     job = store.by_id.get(job_id)
     if job is None:
         raise InputError(f"{store.folder}: the sweep has no job {job_id}")
     if store.published(job):
         return "done"
-    claim = store.claim(job)
-    if claim is None:
+    lease = store.lease(job)
+    if lease is None:
         return "done" if store.published(job) else "claimed"
     try:
-        with claim, Watchdog(store.work_folder(job), job.seeds, hang_seconds, bark) as watchdog:
-            wants = stopped or (lambda: False)
-            done = _train(store, job, claim, watchdog, checkpoint_seconds, wants, report, say)
-    except ClaimLostError:
+        with lease, _watched(store, job, how, bark) as watched:
+            work = _Work(store, job, lease, how)
+            done = work.train(watched, stopped or (lambda: False), report or _to_nobody, say or _to_nobody)
+    except LeaseLostError:
         return "claimed"
     if done:
         store.clean(job)
@@ -92,96 +109,168 @@ def run_job(
 
 
 def attempt(folder: str | os.PathLike[str], job_id: str, **options: Any) -> tuple[str, str]:
-    """`run_job`, with failures as data: one job's must not end the others.
+    """Call `run_job`, and return failures as data: the failure of one job must not end the others.
 
     Args:
         folder, job_id, options: as for `run_job`.
 
     Returns:
-        What `run_job` returned and an empty text; or `failed` and a sentence. The traceback of what is no InputError
-        is left beside the job's checkpoints.
+        What `run_job` returned and an empty text; `refused` and the sentence of an InputError; or `failed` and a
+        sentence about any other exception, whose traceback is left beside the job's checkpoints.
     """
     try:
         return run_job(folder, job_id, **options), ""
     except InputError as error:
-        return "failed", str(error)
+        return "refused", str(error)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an environment can raise anything, SystemExit too
-        where = Path(folder) / "work" / job_id
+        where = Path(folder) / "work" / job_id / "traceback.txt"
         with contextlib.suppress(Exception):
-            write_atomic(where / "traceback.txt", lambda file: file.write(traceback.format_exc().encode()))
-        return "failed", f"{type(error).__name__}: {' '.join(str(error).split())} (see {where / 'traceback.txt'})"
+            write_bytes(where, traceback.format_exc().encode())
+        return "failed", f"{type(error).__name__}: {' '.join(str(error).split())} (see {where})"
 
 
-def _train(
-    store: Store,
-    job: Job,
-    claim: Claim,
-    watchdog: Watchdog,
-    checkpoint_seconds: float,
-    stopped: Callable[[], bool],
-    report: Report | None,
-    say: Callable[[str], object] | None,
-) -> bool:
-    """Whether the job is done, and published."""
-    from ipe.deep.batches import advance_loop, opened_loop  # JAX: after the process is prepared
+class _Work:
+    """A job that this process holds the lease on."""
 
-    folder, settings = store.work_folder(job), store.sweep.by_key[job.key].settings
-    begin, before = time.monotonic(), _spent(folder)
+    def __init__(self, store: Store, job: Job, lease: Lease, options: JobOptions) -> None:
+        self.store, self.job, self.lease, self.options = store, job, lease, options
+        self.folder = store.work_folder(job)
+        self._begin, self._before = time.monotonic(), _seconds_before(self.folder)
 
-    def spent() -> float:
-        return before + time.monotonic() - begin
+    def train(
+        self,
+        watched: dict[str, Any],
+        stopped: Callable[[], bool],
+        report: Callable[[Progress], object],
+        say: Callable[[str], object],
+    ) -> bool:
+        """Train until the job is done, and publish it; or until it is stopped, and leave a checkpoint."""
+        with self._opened_loop(watched, say) as loop, self._board(loop) as board:
+            first = loop.frame
+            self._advance(loop, board, stopped, report)
+            if loop.frame > first and (not loop.done or CHECKPOINTS in self.store.keep):
+                self._save(loop, board)
+            if loop.done:
+                self.store.publish(self.lease, self._result(loop))
+            return loop.done
 
-    def tell(progress: Progress) -> None:
-        wrong = sum(own.status in ("failed", "diverged") for own in progress.seeds)
-        speed = progress.frames_per_second
-        claim.note(frame=progress.frame, frames=progress.frames, frames_per_second=speed, failed=wrong)
-        if report is not None:
-            report(progress)
+    def _advance(
+        self, loop: Loop, board: _Board, stopped: Callable[[], bool], report: Callable[[Progress], object]
+    ) -> None:
+        saved = told = time.monotonic()
+        frame_told = loop.frame
+        while not loop.done and not self.lease.lost and not stopped():
+            loop.advance()
+            now = time.monotonic()
+            if now - told >= REPORT_SECONDS:
+                self._tell(loop, (loop.frame - frame_told) / (now - told), report)
+                told, frame_told = now, loop.frame
+            if now - saved >= self.options.checkpoint_seconds and not loop.done:
+                self._save(loop, board)
+                saved = time.monotonic()
+        self._tell(loop, (loop.frame - frame_told) / max(time.monotonic() - told, 1e-9), report)
 
-    options = {"pulse": watchdog.pulse, "give_up": watchdog.give_up}
-    with opened_loop(
-        folder, [settings] * len(job.seeds), job.seeds, _one_way(say), fresh_if_damaged=True, **options
-    ) as loop:
-        first = loop.frame
-        advance_loop(
-            loop,
-            batch=0,
-            report=tell,
-            stopped=lambda: claim.lost or stopped(),
-            save=lambda: _save(folder, loop, claim, spent()),
-            checkpoint_seconds=checkpoint_seconds,
-        )
-        if loop.done:
-            outcomes = [vars(own) for own in loop.outcomes]
-            store.publish(claim, loop.records, outcomes, seconds=spent(), products=loop.program.products)
-        elif loop.frame > first:
-            _save(folder, loop, claim, spent())
-        return loop.done
+    def _tell(self, loop: Loop, speed: float, report: Callable[[Progress], object]) -> None:
+        seeds = seed_progress(loop.records, loop.outcomes, loop.frame)
+        progress = Progress(0, loop.frame, loop.frames, speed, loop.memory, seeds)
+        self.lease.note(frame=loop.frame, frames=loop.frames, frames_per_second=speed, failed=progress.lost)
+        report(progress)
+
+    def _save(self, loop: Loop, board: _Board) -> None:
+        from ipe.deep.checkpoints import save_checkpoint
+
+        if self.lease.lost:
+            raise LeaseLostError(f"{self.job.id}: another process has taken the job over")
+        board.show(loop)
+        save_checkpoint(self.folder, loop.checkpoint(), keep=1 if loop.done else 2)
+        with contextlib.suppress(InputError):  # the checkpoint counts, not how long it took
+            write_bytes(self.folder / "seconds.json", json.dumps(self._seconds()).encode())
+
+    def _result(self, loop: Loop) -> JobResult:
+        outcomes = [vars(outcome) for outcome in loop.outcomes]
+        networks = loop.networks() if NETWORKS in self.store.keep else {}
+        return JobResult(loop.records, outcomes, self._seconds(), loop.program.products, networks)
+
+    def _seconds(self) -> float:
+        """Return the seconds that this attempt and those before it have spent."""
+        return self._before + time.monotonic() - self._begin
+
+    @contextlib.contextmanager
+    def _opened_loop(self, watched: dict[str, Any], say: Callable[[str], object]) -> Iterator[Loop]:
+        from ipe.deep.checkpoints import load_checkpoint
+        from ipe.deep.loop import Loop  # JAX: after the process is prepared
+
+        try:
+            checkpoint = load_checkpoint(self.folder, say)
+        except InputError:
+            if not self.options.begin_again:
+                raise
+            checkpoint = None
+        settings = self.store.sweep.by_key[self.job.key].settings
+        loop = Loop([settings] * len(self.job.seeds), self.job.seeds, checkpoint, **watched)
+        try:
+            yield loop
+        finally:
+            loop.close()
+
+    @contextlib.contextmanager
+    def _board(self, loop: Loop) -> Iterator[_Board]:
+        if not self.options.tensorboard:
+            yield _Board(None, loop.frame)
+            return
+        with TensorBoard(self.store.folder / "tensorboard", loop.frame or None) as files:
+            board = _Board(files, loop.frame)
+            yield board
+            board.show(loop)
 
 
-def _save(folder: Path, loop: Loop, claim: Claim, seconds: float) -> None:
-    from ipe.deep.checkpoints import save_checkpoint
+class _Board:
+    """TensorBoard's files, if they are wanted, and the frame up to which they show the records."""
 
-    if claim.lost:
-        raise ClaimLostError(f"{claim.name}: another process has taken the job over")
-    save_checkpoint(folder, loop.checkpoint())
-    with contextlib.suppress(InputError):  # the checkpoint counts, not how long it took
-        write_atomic(folder / "seconds.json", lambda file: file.write(json.dumps(seconds).encode()))
+    def __init__(self, files: TensorBoard | None, shown: int) -> None:
+        self.files, self.shown = files, shown
+
+    def show(self, loop: Loop) -> None:
+        """Write the records that are newer than those shown before."""
+        if self.files is not None and loop.frame > self.shown:
+            _show(self.files, loop.records, self.shown)
+            self.shown = loop.frame
 
 
-def _spent(folder: Path) -> float:
-    """Seconds that earlier attempts have spent up to their last checkpoint."""
+def _show(board: TensorBoard, records: Records, after: int) -> None:
+    for row in records.episodes_table().to_pylist():
+        if row["frame"] > after:
+            board.episode(row["seed"], row["frame"], row["return"], row["length"])
+    for row in records.progress_table().to_pylist():
+        if row["frame"] > after:
+            measured = {
+                name: value for name, value in row.items() if name not in ("seed", "frame") and value is not None
+            }
+            board.progress(row["seed"], row["frame"], **measured)
+    board.flush()
+
+
+@contextlib.contextmanager
+def _watched(
+    store: Store, job: Job, options: JobOptions, bark: Callable[[str], object] | None
+) -> Iterator[dict[str, Any]]:
+    """Watch the job's environments; yields what `Loop` takes from a watchdog."""
+    if options.hang_seconds is None:
+        yield {}
+        return
+    with Watchdog(store.work_folder(job), job.seeds, options.hang_seconds, bark) as watchdog:
+        yield {"pulse": watchdog.pulse, "give_up": watchdog.give_up}
+
+
+def _seconds_before(folder: Path) -> float:
+    """Return the seconds that earlier attempts have spent up to their last checkpoint."""
     try:
         return max(0.0, float(json.loads((folder / "seconds.json").read_bytes())))
     except (OSError, ValueError, TypeError):
         return 0.0
 
 
-def _one_way(say: Callable[[str], object] | None) -> Callable[[str], None] | None:
-    def tell(sentence: str) -> None:
-        if say is not None:
-            say(sentence)
-
-    return tell
+def _to_nobody(_: object) -> None:
+    """Hear what nobody wants to hear."""

@@ -1,4 +1,4 @@
-"""The books of a running sweep: which jobs wait, run, are done or failed, and how it goes."""
+"""The books of a running sweep: which jobs wait, run, are done or have failed, and how far all of it is."""
 
 from __future__ import annotations
 
@@ -6,62 +6,78 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ipe.deep.checkpoints import newest_frame
+from ipe.deep.progress import Progress
 from ipe.deep.stopping import Stop
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
 from ipe.experiments.store import Store
+from ipe.experiments.watchdog import read_hangs
 
 TELL_SECONDS = 1.0
 CLAIMED_SECONDS = 2.0
-"""Until a job that another process is at is looked at again."""
+"""The seconds until a job that another process works on is looked at again."""
+DEATHS = 3
+"""The number of processes that a job may end before the next checkpoint."""
 
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """Where a sweep is."""
+    """How far a sweep is."""
 
     jobs: int
     done: int
-    """Jobs that are published."""
+    """The number of jobs that are published."""
     running: int
     failed: int
-    """Jobs that could not be done."""
+    """The number of jobs that could not be done."""
     frames: int
-    """Of all runs of these jobs together."""
+    """The frames of all runs of these jobs together."""
     frames_done: int
     runs: int
+    """The number of runs: settings times seeds."""
     failed_runs: int
-    """Runs whose environment failed, or that diverged."""
+    """The number of runs whose environment failed, or that diverged."""
     elsewhere: int
-    """Jobs that another process is at."""
+    """The number of jobs that another process works on."""
     seconds: float
-    """Since it was started, or gone on with."""
+    """The seconds since the sweep was started or resumed."""
     seconds_left: float | None
-    """None before there is anything to go by."""
+    """An estimate of the seconds that are left; None before there is anything to go by."""
 
 
 class Ledger:
     """The books.
 
     Args:
-        store: of the sweep.
-        jobs: of it, that this process looks after.
-        callback: called with the progress; True stops.
+        store: the store of the sweep.
+        jobs: the jobs of the store that this process looks after.
         stop: the wish to stop.
+        callback: called with the progress of all jobs; if it returns True, the sweep stops.
+        report: called with a job and its progress; if it returns True, the sweep stops.
     """
 
     def __init__(
-        self, store: Store, jobs: Sequence[Job], callback: Callable[[SweepProgress], bool | None] | None, stop: Stop
+        self,
+        store: Store,
+        jobs: Sequence[Job],
+        stop: Stop,
+        callback: Callable[[SweepProgress], bool | None] | None = None,
+        report: Callable[[Job, Progress], bool | None] | None = None,
     ) -> None:
         self.store, self.jobs, self.stop = store, list(jobs), stop
         self.done: set[str] = set()
         self.failed: dict[str, str] = {}
+        self.refused: list[str] = []
         self.seeds = dict.fromkeys(("done", "failed", "diverged"), 0)
         self.notes: list[str] = []
+        self.lost: list[str] = []
         self.waiting: deque[Job] = deque()
         self.postponed: list[tuple[float, Job]] = []
-        self._callback = callback
+        self._callback, self._report = callback, report
+        self._deaths: dict[str, tuple[Any, int]] = {}
         self._running: dict[str, tuple[int, int]] = {}
         self._size = {job.id: store.sweep.by_key[job.key].settings.frames * len(job.seeds) for job in self.jobs}
         self._lanes = {job.id: len(job.seeds) for job in self.jobs}
@@ -79,7 +95,7 @@ class Ledger:
         return len(self.done) == len(self.jobs)
 
     def next_job(self) -> Job | None:
-        """One that nobody is at; those of other processes are looked at again now and then."""
+        """Return a job that nobody works on, if there is one; jobs of other processes are tried again now and then."""
         if self.waiting:
             return self.waiting.popleft()
         now = time.monotonic()
@@ -93,19 +109,46 @@ class Ledger:
         """Take note that a job is being started."""
         self._running[job.id] = (0, 0)
 
-    def hear(self, job_id: str, frame: int, wrong: int) -> None:
-        """Take note of a running job's frame, and of how many of its seeds have failed."""
-        if job_id in self._running:
-            self._first = time.monotonic() if self._first is None else self._first  # JAX has been compiling until now
-            self._running[job_id] = (frame, wrong)
-            self._resumed.setdefault(
-                job_id, frame * self._lanes[job_id]
-            )  # what a checkpoint had is not this hour's work
+    def hear(self, job: Job, progress: Progress) -> None:
+        """Take note of how far a running job is."""
+        if job.id not in self._running:
+            return
+        self._first = time.monotonic() if self._first is None else self._first  # JAX has been compiling until now
+        self._running[job.id] = (progress.frame, progress.lost)
+        # The frames that a checkpoint had are not this hour's work.
+        self._resumed.setdefault(job.id, progress.frame * self._lanes[job.id])
+        if self._report is not None and self._report(job, progress):
+            self.stop.set()
 
     def again(self, job: Job) -> None:
-        """It was left, and is to be taken up again."""
+        """Take note that a job was left, and must be taken up again."""
         self._running.pop(job.id, None)
         self.waiting.append(job)
+
+    def died(self, job: Job, how: str) -> None:
+        """Take note that a process ended while it did a job; the third time without progress, the job has failed.
+
+        Args:
+            job: the job.
+            how: how the process ended, the end of a sentence.
+        """
+        mark = self.mark(job)
+        before, deaths = self._deaths.get(job.id, (mark, 0))
+        deaths = deaths + 1 if before == mark else 1
+        self._deaths[job.id] = (mark, deaths)
+        if deaths < DEATHS or self.stop.is_set():
+            self.again(job)
+        else:
+            del self._deaths[job.id]
+            self.end(job, "failed", f"its process ended {deaths} times before the next checkpoint; the last {how}")
+
+    def mark(self, job: Job) -> Any:
+        """Return what changes when a job gets somewhere: the frame of its newest checkpoint, and its recorded hangs."""
+        folder = self.store.work_folder(job)
+        try:
+            return newest_frame(folder), read_hangs(folder)
+        except InputError:
+            return None, []
 
     def end(self, job: Job, state: str, reason: str) -> None:
         """Take note of what became of a job: what `ipe.experiments.jobs.attempt` returned."""
@@ -115,19 +158,21 @@ class Ledger:
                 self.failed[job.id] = "its result is not there, though it was reported"
         elif state == "claimed":
             self.postponed.append((time.monotonic() + CLAIMED_SECONDS, job))
-        elif state == "failed":
+        elif state in ("failed", "refused"):
             self.failed[job.id] = reason
             self.notes.append(f"{self.describe(job)}: {reason}")
+            if state == "refused":
+                self.refused.append(reason)
         else:
             self.waiting.append(job)
 
     def describe(self, job: Job) -> str:
-        """A job in words."""
+        """Describe a job in words."""
         name = self.store.sweep.by_key[job.key].name
         return f"{name}, seed{'s' * (len(job.seeds) > 1)} {', '.join(map(str, job.seeds))}"
 
     def _count(self, job: Job) -> bool:
-        """Whether a job is published; its outcomes are counted then."""
+        """Count the outcomes of a job, if it is published; whether it is."""
         try:
             manifest = self.store.publication(job)
         except InputError as error:  # of a later version of ipe
@@ -141,11 +186,11 @@ class Ledger:
             self.seeds[outcome["status"]] += 1
             if outcome["status"] != "done":
                 what = f"seed {outcome['seed']} {outcome['status']} at frame {outcome['frame']}: {outcome['reason']}"
-                self.notes.append(f"{self.store.sweep.by_key[job.key].name}, {what}")
+                self.lost.append(f"{self.store.sweep.by_key[job.key].name}, {what}")
         return True
 
     def progress(self) -> SweepProgress:
-        """Where it is now."""
+        """Return how far the sweep is now."""
         finished = sum(self._size[name] for name in self.done)
         under_way = sum(frame * self._lanes[name] for name, (frame, _) in self._running.items())
         frames = sum(self._size.values())
@@ -162,14 +207,14 @@ class Ledger:
             frames=frames,
             frames_done=finished + under_way,
             runs=sum(self._lanes.values()),
-            failed_runs=self.seeds["failed"] + self.seeds["diverged"] + sum(w for _, w in self._running.values()),
+            failed_runs=self.seeds["failed"] + self.seeds["diverged"] + sum(lost for _, lost in self._running.values()),
             elsewhere=len(self.postponed),
             seconds=now - self._begin,
             seconds_left=0.0 if left == 0 else left * spent / new if new > 0 and spent > 5.0 else None,
         )
 
     def tell(self, at_once: bool = False) -> None:
-        """Pass the progress on, if it is time; a True that comes back is a wish to stop."""
+        """Pass the progress on, if it is time; a callback that returns True wishes to stop."""
         now = time.monotonic()
         if self._callback is None or (not at_once and now - self._told < TELL_SECONDS):
             return

@@ -13,7 +13,7 @@ from ipe.experiments.calibration import Calibration, calibrate
 from ipe.experiments.declared import Job, Sweep
 
 MOST_MEASURED = 8
-"""Program shapes that are measured; of more, these many among them."""
+"""The most program shapes that are measured; of more, so many among them are."""
 _EPISODE_BYTES = 20
 _PROGRESS_BYTES = 48
 _JOB_BYTES = 8_000
@@ -22,23 +22,23 @@ _CHECKPOINTS = 3  # two are kept, and one is being written
 
 @dataclass(frozen=True)
 class Plan:
-    """An estimate."""
+    """An estimate of what a sweep takes."""
 
     settings: int
     runs: int
     jobs: int
     frames: int
-    """Of all runs together."""
+    """The frames of all runs together."""
     result_bytes: int
-    """On disk in the end."""
+    """The bytes on disk in the end."""
     work_bytes: dict[int, int]
-    """For checkpoints on the way, at most, by the number of cores."""
+    """The most bytes that checkpoints take on the way, by the number of cores."""
     seconds: dict[int, float]
-    """By the number of cores of this kind."""
+    """The seconds, by the number of cores of this kind."""
     measured: int
-    """Program shapes that were measured."""
+    """The number of program shapes that were measured."""
     shapes: int
-    """That there are; those that were not measured are taken to be like the nearest in width that was."""
+    """The number of program shapes; those that were not measured are taken to be like the nearest that was."""
 
 
 def plan_sweep(
@@ -61,15 +61,15 @@ def plan_sweep(
     found = dict(zip(chosen, measure(asked), strict=True))
     of_shape = {shape: found.get(shape) or _nearest(shapes[shape], shapes, found) for shape in shapes}
     of_job = [(job, _like(of_shape[_shape(sweep, job)], len(job.seeds))) for job in jobs]
-    lengths = [own.start_seconds + _frames(sweep, job) * own.seconds_per_frame for job, own in of_job]
+    lengths = [one.start_seconds + _frames(sweep, job) * one.seconds_per_frame for job, one in of_job]
     numbers = sorted(set(cores))
     return Plan(
         settings=len(sweep.settings),
         runs=sweep.runs,
         jobs=len(jobs),
         frames=sweep.frames,
-        result_bytes=round(sum(_result_bytes(_frames(sweep, job), own) for job, own in of_job)),
-        work_bytes={n: _work_bytes([own for _, own in of_job], n) for n in numbers},
+        result_bytes=round(sum(_result_bytes(_frames(sweep, job), one) for job, one in of_job)),
+        work_bytes={n: _work_bytes([one for _, one in of_job], n) for n in numbers},
         seconds={n: makespan(lengths, n) for n in numbers},
         measured=len(chosen),
         shapes=len(shapes),
@@ -77,7 +77,7 @@ def plan_sweep(
 
 
 def makespan(lengths: Iterable[float], cores: int) -> float:
-    """How long jobs take, each given to the core that is free first.
+    """Return how long jobs take, each given to the core that is free first.
 
     Example:
         >>> makespan([3.0, 2.0, 2.0], 2)
@@ -90,7 +90,7 @@ def makespan(lengths: Iterable[float], cores: int) -> float:
 
 
 def _shapes(sweep: Sweep, jobs: Sequence[Job]) -> dict[str, tuple[TrainingSettings, int]]:
-    """The compiled programs that there are, each with a setting and the most seeds that a job has of it."""
+    """Return the compiled programs of a sweep, each with a setting and the most seeds that a job has of it."""
     out: dict[str, tuple[TrainingSettings, int]] = {}
     for job in jobs:
         shape = _shape(sweep, job)
@@ -110,7 +110,7 @@ def _frames(sweep: Sweep, job: Job) -> int:
 
 
 def _chosen(shapes: list[str]) -> list[str]:
-    """All of them, or some at even distances."""
+    """Return all shapes, or some at even distances."""
     n = len(shapes)
     return shapes if n <= MOST_MEASURED else [shapes[i * n // MOST_MEASURED] for i in range(MOST_MEASURED)]
 
@@ -120,7 +120,7 @@ def _nearest(
     shapes: Mapping[str, tuple[TrainingSettings, int]],
     found: Mapping[str, Calibration],
 ) -> Calibration:
-    """The measurement of the shape that is most like it: its environment and behaviour first, then its width."""
+    """Return the measurement of the most similar shape: environment and behaviour count first, then the width."""
 
     def distance(shape: str) -> tuple[bool, bool, float]:
         one, other = asked[0], shapes[shape][0]
@@ -129,17 +129,17 @@ def _nearest(
     return found[min(found, key=distance)]
 
 
-def _like(own: Calibration, seeds: int) -> Calibration:
-    """For another number of seeds at once: in proportion, and one costs as much as two, since it is padded."""
-    share = max(seeds, min(2, own.seeds)) / max(own.seeds, 1)
-    return replace(own, seeds=seeds, seconds_per_frame=own.seconds_per_frame * share)
+def _like(measured: Calibration, seeds: int) -> Calibration:
+    """Estimate another number of seeds at once: in proportion, but one costs as much as two, since it is padded."""
+    share = max(seeds, min(2, measured.seeds)) / max(measured.seeds, 1)
+    return replace(measured, seeds=seeds, seconds_per_frame=measured.seconds_per_frame * share)
 
 
-def _result_bytes(frames: int, own: Calibration) -> float:
-    rows = _EPISODE_BYTES * own.episodes_per_frame + _PROGRESS_BYTES / 1000
-    return _JOB_BYTES + own.seeds * frames * rows
+def _result_bytes(frames: int, measured: Calibration) -> float:
+    rows = _EPISODE_BYTES * measured.episodes_per_frame + _PROGRESS_BYTES / 1000
+    return _JOB_BYTES + measured.seeds * frames * rows
 
 
 def _work_bytes(calibrations: Sequence[Calibration], cores: int) -> int:
-    largest = sorted((own.memory * own.seeds for own in calibrations), reverse=True)[:cores]
+    largest = sorted((one.memory * one.seeds for one in calibrations), reverse=True)[:cores]
     return _CHECKPOINTS * sum(largest)

@@ -1,4 +1,4 @@
-"""Reading the publications of jobs: the first sound one of each, and a sentence for every one that is not."""
+"""Reading what jobs have come to: the first sound publication of each, and a sentence for every one that is not."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pyarrow as pa
 from ipe.base.cores import available_cores
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
-from ipe.experiments.manifests import Manifest, manifest_paths, read_manifest
+from ipe.experiments.publications import Manifest, manifest_paths, read_manifest
+from ipe.experiments.snapshots import read_snapshot
 from ipe.experiments.store import Store
-from ipe.experiments.tables import read_results_bytes
+from ipe.experiments.tables import as_results, read_results_bytes, with_speeds
 
 
 @dataclass(frozen=True)
@@ -26,21 +27,23 @@ class Part:
 
     job: Job
     setting: int
-    """Index into the sweep's settings."""
-    manifest: Manifest | None
-    """Of the publication that is used; None if there is no sound one."""
+    """The index of the setting among the sweep's settings."""
     tables: dict[str, pa.Table]
-    """By kind: episodes, progress."""
+    """The tables by kind: episodes, progress."""
+    outcomes: list[dict[str, Any]]
+    """The outcome of each seed; none if the job has no sound result."""
     problems: list[str]
+    """What is wrong with the job's files, in sentences."""
 
 
-def read_parts(store: Store, settings: Iterable[int], kinds: Sequence[str]) -> list[Part]:
+def read_parts(store: Store, settings: Iterable[int], kinds: Sequence[str], unfinished: bool = False) -> list[Part]:
     """Read the jobs of some settings, in the order of the store.
 
     Args:
         store: the store.
-        settings: indices into the sweep's settings.
+        settings: the indices of settings.
         kinds: which tables: episodes, progress.
+        unfinished: whether jobs without a result count as far as their newest checkpoints.
     """
     indices = {store.sweep.settings[i].key: i for i in settings}
     jobs = [job for job in store.jobs if job.key in indices]
@@ -48,17 +51,19 @@ def read_parts(store: Store, settings: Iterable[int], kinds: Sequence[str]) -> l
         listed = pool.map(lambda key: manifest_paths(store.results_folder(key)), indices)
         paths = dict(zip(indices, listed, strict=True))
         return list(
-            pool.map(lambda job: _read(store, job, indices[job.key], paths[job.key].get(job.id, []), kinds), jobs)
+            pool.map(
+                lambda job: _read(store, job, indices[job.key], paths[job.key].get(job.id, []), kinds, unfinished), jobs
+            )
         )
 
 
 def check_manifests(job: Job, paths: Sequence[Path], check: Callable[[Manifest], Any]) -> tuple[list[Any], list[str]]:
-    """The manifests of a job that are sound, the earliest first, with what `check` made of them; and the problems.
+    """Return the sound manifests of a job, the earliest first, with what `check` made of them; and the problems.
 
     Args:
         job: the job.
-        paths: of the manifests that bear its name.
-        check: looks at the Parquet file; an `InputError` from it says what is wrong.
+        paths: the manifests that bear the job's name.
+        check: looks at the manifest's files; an `InputError` from it says what is wrong.
 
     Returns:
         Pairs of a manifest and what came of it, and sentences.
@@ -78,7 +83,7 @@ def check_manifests(job: Job, paths: Sequence[Path], check: Callable[[Manifest],
 
 
 def foreign_results(store: Store) -> list[str]:
-    """What lies among the results and is none: of other settings, or of other jobs."""
+    """Describe what lies among the results without being one: files of other settings, or of other jobs."""
     known = {setting.key for setting in store.sweep.settings}
     folder = store.folder / "results"
     keys = sorted(os.listdir(folder)) if folder.is_dir() else []
@@ -91,7 +96,7 @@ def foreign_results(store: Store) -> list[str]:
 
 
 def published_twice(name: str, job: Job, manifests: Sequence[Manifest]) -> str:
-    """A sentence about a job of several publications."""
+    """Return a sentence about a job that was published several times."""
     same = len({manifest.sha256 for manifest in manifests}) == 1
     how = "with the same content" if same else "with DIFFERENT content"
     used = manifests[0].file.name
@@ -101,7 +106,7 @@ def published_twice(name: str, job: Job, manifests: Sequence[Manifest]) -> str:
 
 
 def ranges(seeds: Sequence[int]) -> str:
-    """Seeds in a few words.
+    """Return seeds in a few words.
 
     Example:
         >>> ranges([0, 1, 2, 5, 7, 8])
@@ -116,25 +121,34 @@ def ranges(seeds: Sequence[int]) -> str:
     return f"seed{'s' * (len(seeds) > 1)} {', '.join('-'.join(map(str, group)) for group in groups)}"
 
 
-def _read(store: Store, job: Job, setting: int, paths: Sequence[Path], kinds: Sequence[str]) -> Part:
+def _read(store: Store, job: Job, setting: int, paths: Sequence[Path], kinds: Sequence[str], unfinished: bool) -> Part:
     sound, problems = check_manifests(job, paths, lambda manifest: _tables(manifest, kinds))
     if len(sound) > 1:
         problems.append(published_twice(store.sweep.settings[setting].name, job, [manifest for manifest, _ in sound]))
-    manifest, tables = sound[0] if sound else (None, {})
-    return Part(job, setting, manifest, tables, problems)
+    if sound:
+        manifest, tables = sound[0]
+        return Part(job, setting, tables, manifest.outcomes, problems)
+    snapshot = read_snapshot(store, job, problems.append) if unfinished else None
+    if snapshot is None:
+        return Part(job, setting, {}, [], problems)
+    tables = {kind: as_results(getattr(snapshot.records, f"{kind}_table")(), kind) for kind in kinds}
+    return Part(job, setting, tables, [vars(outcome) for outcome in snapshot.outcomes], problems)
 
 
 def _tables(manifest: Manifest, kinds: Sequence[str]) -> dict[str, pa.Table]:
     data = manifest.read_file()
     try:
-        return {kind: read_results_bytes(data, kind, manifest.key, manifest.rows[kind]) for kind in kinds}
+        tables = {kind: read_results_bytes(data, kind, manifest.key, manifest.rows[kind]) for kind in kinds}
     except InputError as error:
         raise InputError(f"{manifest.file}: {error}") from None
+    if "progress" in tables:
+        tables["progress"] = with_speeds(tables["progress"], manifest.speeds)
+    return tables
 
 
 @contextlib.contextmanager
 def _small_pages() -> Iterator[None]:
-    """Arrow's own allocator asks for huge pages, which the kernel may take longer to find than reading takes."""
+    """Use the system's allocator: Arrow's own asks for huge pages, which take the kernel longer than reading takes."""
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:

@@ -1,7 +1,7 @@
-"""The reader: all results of a sweep as tables, every byte verified, and what is wrong with the store in sentences.
+"""The reader: all results of a sweep or a training run as tables, every byte verified, and what is wrong in sentences.
 
 Nothing that is damaged is used, nothing is counted twice, and what is missing is said. Reading changes nothing, and can
-be done while the sweep is running.
+be done while the sweep is running. Training runs of earlier versions are read too.
 """
 
 from __future__ import annotations
@@ -11,22 +11,25 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ipe.errors import InputError
-from ipe.experiments.declared import Sweep
+from ipe.experiments.declared import Job, Sweep
+from ipe.experiments.old_runs import is_old_run, read_old_run
 from ipe.experiments.reading import Part, foreign_results, ranges, read_parts
 from ipe.experiments.store import open_store
-from ipe.experiments.tables import empty_table
+from ipe.experiments.tables import SPEED, as_results, empty_table
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a sweep has come to. `setting` is everywhere the index into `sweep.settings`."""
+    """What a sweep has come to. `setting` is everywhere the index of a setting in `sweep.settings`."""
 
     sweep: Sweep
     episodes: pa.Table
@@ -35,22 +38,23 @@ class Results:
     """setting, seed, frame, epsilon, entropy, td_error, ipe_error, q_mean; sorted by the first three. Empty if it was
     not asked for."""
     outcomes: list[dict[str, Any]]
-    """Per run: setting, seed, status (done, failed or diverged), frame, reason; sorted by the first two."""
+    """The outcome of each run, sorted by setting and seed: setting, seed, status (done, failed or diverged), frame,
+    reason."""
     problems: list[str]
-    """Sentences: what is damaged or twice there, and what is missing."""
+    """What is damaged or published twice, and what is missing, in sentences."""
     missing: list[tuple[int, int]] = field(default_factory=list)
-    """Setting and seed of the runs that have no valid result."""
+    """The setting and the seed of each run that has no valid result."""
 
     def episodes_of(self, setting: int) -> pa.Table:
-        """The episodes of one setting, without a copy."""
+        """Return the episodes of one setting, without a copy."""
         return _slice(self.episodes, self._episode_starts, setting)
 
     def progress_of(self, setting: int) -> pa.Table:
-        """The progress of one setting, without a copy."""
+        """Return the progress of one setting, without a copy."""
         return _slice(self.progress, self._progress_starts, setting)
 
     def outcomes_of(self, setting: int) -> list[dict[str, Any]]:
-        """The outcomes of one setting, by seed."""
+        """Return the outcomes of one setting, sorted by seed."""
         return self._outcomes.get(setting, [])
 
     @cached_property
@@ -70,32 +74,59 @@ class Results:
 
 
 def load_results(
-    folder: str | os.PathLike[str], *, progress: bool = True, settings: Sequence[int | str] | None = None
+    folder: str | os.PathLike[str],
+    *,
+    progress: bool = True,
+    settings: Sequence[int | str] | None = None,
+    unfinished: bool = False,
+    speeds: bool = False,
 ) -> Results:
-    """Read the results of a sweep: the sha256 of every file and the checksum of every page that is read are verified.
+    """Read the results of a sweep or a training run; every byte that is read is verified.
 
     Args:
-        folder: of the store.
+        folder: the folder of the store, or of a training run of an earlier version.
         progress: whether to read the progress too.
-        settings: indices or names of those to read. Default: all.
+        settings: the indices or names of the settings to read. Default: all.
+        unfinished: whether runs without a result count as far as their newest checkpoints, with the status running.
+        speeds: whether the progress has the frames per second too, null where they were not kept.
 
     Raises:
         InputError: if there is no store, it is of a later version, or has no such setting. What is wrong with single
             results is in `problems`.
     """
-    store = open_store(folder)
-    found = read_parts(store, _wanted(store.sweep, settings), ("episodes", "progress") if progress else ("episodes",))
-    parts = sorted((part for part in found if part.manifest is not None), key=_order)
-    missing = sorted((part.setting, seed) for part in found if part.manifest is None for seed in part.job.seeds)
+    kinds = ("episodes", "progress") if progress else ("episodes",)
+    if is_old_run(Path(folder)):
+        sweep, found, foreign = *_read_old(Path(folder), kinds, unfinished), []
+        _wanted(sweep, settings)
+    else:
+        store = open_store(folder)
+        sweep = store.sweep
+        found = read_parts(store, _wanted(sweep, settings), kinds, unfinished)
+        foreign = foreign_results(store) if settings is None else []
+    parts = sorted((part for part in found if part.outcomes), key=_order)
+    ended = {(part.setting, outcome["seed"]) for part in parts for outcome in part.outcomes}
+    missing = sorted({(part.setting, seed) for part in found for seed in part.job.seeds} - ended)
     problems = [problem for part in found for problem in part.problems]
+    table = _joined(parts if progress else [], "progress")
     return Results(
-        sweep=store.sweep,
+        sweep=sweep,
         episodes=_joined(parts, "episodes"),
-        progress=_joined(parts if progress else [], "progress"),
+        progress=table if speeds else table.drop_columns([SPEED]),
         outcomes=sorted(_outcomes(parts), key=lambda outcome: (outcome["setting"], outcome["seed"])),
-        problems=problems + (foreign_results(store) if settings is None else []) + _gaps(store.sweep, missing),
+        problems=problems + foreign + _gaps(sweep, missing),
         missing=missing,
     )
+
+
+def _read_old(folder: Path, kinds: Sequence[str], unfinished: bool) -> tuple[Sweep, list[Part]]:
+    """Read a training run of an earlier version: all seeds are one part."""
+    run = read_old_run(folder)
+    ended = [outcome for outcome in run.outcomes if unfinished or outcome.status != "running"]
+    seeds = pa.array([outcome.seed for outcome in ended], pa.int64())
+    tables = {kind: as_results(run.table(kind), kind) for kind in kinds}
+    tables = {kind: table.filter(pc.is_in(table["seed"], seeds)) for kind, table in tables.items()}
+    whole = Job(run.sweep.settings[0].key, tuple(run.sweep.seeds))
+    return run.sweep, [Part(whole, 0, tables, [vars(outcome) for outcome in ended], [])]
 
 
 def _order(part: Part) -> tuple[int, int]:
@@ -119,7 +150,7 @@ def _wanted(sweep: Sweep, settings: Sequence[int | str] | None) -> list[int]:
 def _joined(parts: Sequence[Part], kind: str) -> pa.Table:
     tables = [part.tables[kind] for part in parts]
     table = pa.concat_tables(tables) if tables else empty_table(kind)
-    counts = [own.num_rows for own in tables]
+    counts = [rows.num_rows for rows in tables]
     setting = np.repeat(np.array([part.setting for part in parts], np.int32), counts)
     table = table.add_column(0, pa.field("setting", pa.int32(), nullable=False), pa.array(setting, pa.int32()))
     if _interleaved(parts):
@@ -137,15 +168,16 @@ def _interleaved(parts: Sequence[Part]) -> bool:
 
 def _outcomes(parts: Sequence[Part]) -> Iterable[dict[str, Any]]:
     for part in parts:
-        if part.manifest is not None:
-            yield from ({"setting": part.setting, **outcome} for outcome in part.manifest.outcomes)
+        yield from ({"setting": part.setting, **outcome} for outcome in part.outcomes)
 
 
 def _gaps(sweep: Sweep, missing: Sequence[tuple[int, int]]) -> list[str]:
     seeds: dict[int, list[int]] = {}
     for setting, seed in missing:
         seeds.setdefault(setting, []).append(seed)
-    return [f"setting {sweep.settings[setting].name!r}: no result for {ranges(own)}" for setting, own in seeds.items()]
+    return [
+        f"setting {sweep.settings[setting].name!r}: no result for {ranges(each)}" for setting, each in seeds.items()
+    ]
 
 
 def _starts(table: pa.Table, settings: int) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
-"""Where a sweep is: per job and per setting, what is running and at what speed, what is left, and what went wrong.
+"""How far a sweep or a training run is: per job and per setting, what is running and how fast, and what went wrong.
 
-Only manifests, claims and the sizes of files are read, so that it is quick and can be asked at any time. The results
+Only manifests, leases and the sizes of files are read, so that it is quick and can be asked at any time. The results
 themselves are verified by `ipe.experiments.results.load_results`.
 """
 
@@ -9,83 +9,89 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipe.errors import InputError
-from ipe.experiments.claim_files import newest_claims, read_claim
-from ipe.experiments.claims import STALE_SECONDS
-from ipe.experiments.declared import Job
-from ipe.experiments.manifests import STATUSES, Manifest, manifest_paths
-from ipe.experiments.owners import is_gone
+from ipe.experiments.declared import Job, Sweep
+from ipe.experiments.lease_files import is_gone, newest_leases, read_lease
+from ipe.experiments.leases import STALE_SECONDS
+from ipe.experiments.old_runs import is_old_run, read_old_run
+from ipe.experiments.publications import STATUSES, Manifest, manifest_paths
 from ipe.experiments.reading import check_manifests, published_twice, ranges
 from ipe.experiments.store import Store, open_store
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """Where a job is."""
+    """How far a job is."""
 
     id: str
     setting: int
-    """Index into the sweep's settings."""
+    """The index of the setting among the sweep's settings."""
     seeds: tuple[int, ...]
     state: str
     """done: published; running; or waiting."""
     frame: int
-    """Of every seed."""
+    """The frames that every seed has done."""
     frames: int
-    frames_per_second: float
-    """Of every seed, now; 0 unless it is running."""
-    attempts: int
-    """How many processes have had it; 0 for one that is done."""
-    reason: str
+    """The frames that every seed is to do."""
+    frames_per_second: float = 0.0
+    """The speed of every seed now; 0 unless the job is running."""
+    attempts: int = 0
+    """How many processes have had the job; 0 for a job that is done."""
+    reason: str = ""
     """Why the last attempt ended, if it failed."""
-    host: str
-    """Where it is running, or was last."""
-    ends: dict[str, int]
-    """How many of its seeds are done, failed and diverged, if it is done."""
+    host: str = ""
+    """The host on which the job is running, or was last."""
+    ends: dict[str, int] = field(default_factory=dict)
+    """How many of the job's seeds are done, failed and diverged, if the job is done."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Runs (a setting and a seed) by what they are at."""
+    """Runs (a setting and a seed), counted by how far they are."""
 
     name: str
+    """The name of the sweep, the setting or the case."""
     settings: int
     runs: int
     done: int
+    """The number of runs that are done."""
     failed: int
-    """Their environment did."""
+    """The number of runs whose environment failed."""
     diverged: int
+    """The number of runs that diverged."""
     running: int
+    """The number of runs that are in training now."""
     waiting: int
+    """The number of runs that no process works on."""
     frames: int
+    """The frames of all runs together."""
     frames_done: int
 
     @property
     def share(self) -> float:
-        """Of the frames that are done; a run that failed or diverged has none left."""
+        """The share of the frames that are done; a run that failed or diverged has none left."""
         return self.frames_done / self.frames
 
 
 @dataclass(frozen=True)
 class Status:
-    """Where a sweep is."""
+    """How far a sweep is."""
 
     folder: str
     total: Tally
     settings: list[Tally]
     cases: list[Tally]
-    """Those of the sweep; none if it has none."""
+    """The runs of each case; none if the sweep has no cases."""
     jobs: list[JobStatus]
     frames_per_second: float
-    """Of all that is running, together."""
+    """The speed of all jobs that are running, together."""
     seconds_left: float | None
-    """None if nothing is running, or has just begun."""
+    """An estimate of the seconds that are left; None if nothing is running, or has just begun."""
     problems: list[str]
-    """Sentences."""
+    """What went wrong, in sentences."""
 
     @property
     def finished(self) -> bool:
@@ -93,42 +99,31 @@ class Status:
         return self.total.running + self.total.waiting == 0
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the status as plain data, for JSON."""
         return asdict(self)
 
 
 def sweep_status(folder: str | os.PathLike[str]) -> Status:
-    """Where the sweep in a folder is.
+    """Return how far the sweep or the training run in a folder is.
 
     Args:
-        folder: of the store.
+        folder: the folder of the store, or of a training run of an earlier version.
 
     Raises:
-        InputError: if it is none, or of a later version.
+        InputError: if there is neither, or it is of a later version.
     """
-    store = open_store(folder)
-    claims = newest_claims(store.claims_folder)
-    indices = {setting.key: i for i, setting in enumerate(store.sweep.settings)}
-    paths = {key: manifest_paths(store.results_folder(key)) for key in indices}
-    jobs: list[JobStatus] = []
     problems: list[str] = []
-    for job in store.jobs:
-        setting = indices[job.key]
-        sound, wrong = check_manifests(job, paths[job.key].get(job.id, []), _check_file)
-        manifests = [manifest for manifest, _ in sound]
-        problems += wrong
-        if len(manifests) > 1:
-            problems.append(published_twice(store.sweep.settings[setting].name, job, manifests))
-        if manifests:
-            jobs.append(_done(store, job, setting, manifests[0]))
-        else:
-            jobs.append(_claimed(store, job, setting, claims.get(job.id), problems))
+    if is_old_run(Path(folder)):
+        sweep, jobs = _old_jobs(Path(folder))
+    else:
+        store = open_store(folder)
+        sweep, jobs = store.sweep, _jobs(store, problems)
     rate = sum(job.frames_per_second * len(job.seeds) for job in jobs)
     return Status(
-        folder=str(store.folder),
-        total=_tally(store.sweep.name, jobs, len(indices)),
-        settings=_by_setting(store, jobs),
-        cases=_by_case(store, jobs),
+        folder=str(folder),
+        total=_tally(sweep.name, jobs, len(sweep.settings)),
+        settings=_by_setting(sweep, jobs),
+        cases=_by_case(sweep, jobs),
         jobs=jobs,
         frames_per_second=rate,
         seconds_left=_seconds_left(jobs, rate),
@@ -136,51 +131,76 @@ def sweep_status(folder: str | os.PathLike[str]) -> Status:
     )
 
 
-def _check_file(manifest: Manifest) -> None:
-    try:
-        size = manifest.file.stat().st_size
-    except FileNotFoundError:
-        raise InputError(f"{manifest.file}: it is missing, and its manifest is there") from None
-    except OSError as error:
-        raise InputError(f"{manifest.file}: cannot be read: {error.strerror or error}") from None
-    if size != manifest.size:
-        raise InputError(f"{manifest.file}: it is damaged: {size} bytes instead of {manifest.size}")
+def _jobs(store: Store, problems: list[str]) -> list[JobStatus]:
+    leases = newest_leases(store.leases_folder)
+    indices = {setting.key: i for i, setting in enumerate(store.sweep.settings)}
+    paths = {key: manifest_paths(store.results_folder(key)) for key in indices}
+    jobs: list[JobStatus] = []
+    for job in store.jobs:
+        setting = indices[job.key]
+        sound, wrong = check_manifests(job, paths[job.key].get(job.id, []), Manifest.check_size)
+        manifests = [manifest for manifest, _ in sound]
+        problems += wrong
+        if len(manifests) > 1:
+            problems.append(published_twice(store.sweep.settings[setting].name, job, manifests))
+        if manifests:
+            frames = store.sweep.settings[setting].settings.frames
+            ends = [str(outcome["status"]) for outcome in manifests[0].outcomes]
+            jobs.append(_ended(job, setting, frames, ends))
+        else:
+            jobs.append(_unfinished(store, job, setting, leases.get(job.id), problems))
+    return jobs
 
 
-def _done(store: Store, job: Job, setting: int, manifest: Manifest) -> JobStatus:
-    statuses = [outcome["status"] for outcome in manifest.outcomes]
+def _old_jobs(folder: Path) -> tuple[Sweep, list[JobStatus]]:
+    run = read_old_run(folder)
+    frames, jobs = run.settings.frames, []
+    for job in run.jobs:
+        outcomes = [outcome for outcome in run.outcomes if outcome.seed in job.seeds]
+        ends = [outcome.status for outcome in outcomes]
+        frame = min(outcome.frame for outcome in outcomes)
+        waiting = JobStatus(job.id, 0, job.seeds, "waiting", frame, frames)
+        jobs.append(waiting if "running" in ends else _ended(job, 0, frames, ends))
+    return run.sweep, jobs
+
+
+def _ended(job: Job, setting: int, frames: int, ends: Sequence[str]) -> JobStatus:
+    counts = {end: ends.count(end) for end in STATUSES}
+    return JobStatus(job.id, setting, job.seeds, "done", frames, frames, ends=counts)
+
+
+def _unfinished(store: Store, job: Job, setting: int, path: Path | None, problems: list[str]) -> JobStatus:
+    """Return what the newest lease on a job without a result says."""
     frames = store.sweep.settings[setting].settings.frames
-    ends = {end: statuses.count(end) for end in STATUSES}
-    return JobStatus(job.id, setting, job.seeds, "done", frames, frames, 0.0, 0, "", "", ends)
-
-
-def _claimed(store: Store, job: Job, setting: int, path: Path | None, problems: list[str]) -> JobStatus:
-    """A job without a result: what its newest claim says."""
-    frames = store.sweep.settings[setting].settings.frames
-    claim = None if path is None else read_claim(path)
-    if path is None or claim is None:
+    lease = None if path is None else read_lease(path)
+    if path is None or lease is None:
         if path is not None and path.exists():
-            problems.append(f"{path}: the claim is damaged; it is taken over when it is {STALE_SECONDS:g} seconds old")
-        return JobStatus(job.id, setting, job.seeds, "waiting", 0, frames, 0.0, 0, "", "", {})
-    name = store.sweep.settings[setting].name
-    if claim["reason"]:
-        problems.append(f"setting {name!r}, {ranges(job.seeds)}: attempt {claim['attempt']} failed: {claim['reason']}")
-    running = claim["state"] == "held" and not is_gone(claim["owner"])
+            problems.append(f"{path}: the lease is damaged; it is taken over when it is {STALE_SECONDS:g} seconds old")
+        return JobStatus(job.id, setting, job.seeds, "waiting", 0, frames)
+    where = f"setting {store.sweep.settings[setting].name!r}, {ranges(job.seeds)}"
+    if lease["reason"]:
+        problems.append(f"{where}: attempt {lease['attempt']} failed: {lease['reason']}")
+    running = lease["state"] == "held" and not is_gone(lease["owner"])
     if running and (silent := _silence(path)) > STALE_SECONDS:
         running = False
-        where = f"setting {name!r}, {ranges(job.seeds)}"
-        problems.append(f"{where}: no heartbeat from {claim['owner']['host']} for {silent:.0f} seconds")
-    note = claim["note"]
-    frame = min(frames, int(note.get("frame", 0)))
-    speed = float(note.get("frames_per_second", 0.0)) if running else 0.0
-    state, host = "running" if running else "waiting", str(claim["owner"]["host"])
+        problems.append(f"{where}: no heartbeat from {lease['owner']['host']} for {silent:.0f} seconds")
+    note = lease["note"]
     return JobStatus(
-        job.id, setting, job.seeds, state, frame, frames, speed, claim["attempt"], claim["reason"], host, {}
+        job.id,
+        setting,
+        job.seeds,
+        "running" if running else "waiting",
+        min(frames, int(note.get("frame", 0))),
+        frames,
+        float(note.get("frames_per_second", 0.0)) if running else 0.0,
+        lease["attempt"],
+        lease["reason"],
+        str(lease["owner"]["host"]),
     )
 
 
 def _silence(path: Path) -> float:
-    """Seconds since the last heartbeat. By this host's clock: a status writes nothing that it could compare with."""
+    """Return the seconds since the last heartbeat, by this host's clock: a status writes no file to compare with."""
     try:
         return time.time() - path.stat().st_mtime
     except OSError:
@@ -201,21 +221,21 @@ def _tally(name: str, jobs: Sequence[JobStatus], settings: int) -> Tally:
     )
 
 
-def _by_setting(store: Store, jobs: Sequence[JobStatus]) -> list[Tally]:
-    own: list[list[JobStatus]] = [[] for _ in store.sweep.settings]
+def _by_setting(sweep: Sweep, jobs: Sequence[JobStatus]) -> list[Tally]:
+    of_setting: list[list[JobStatus]] = [[] for _ in sweep.settings]
     for job in jobs:
-        own[job.setting].append(job)
-    return [_tally(setting.name, own[i], 1) for i, setting in enumerate(store.sweep.settings)]
+        of_setting[job.setting].append(job)
+    return [_tally(setting.name, of_setting[i], 1) for i, setting in enumerate(sweep.settings)]
 
 
-def _by_case(store: Store, jobs: Sequence[JobStatus]) -> list[Tally]:
-    cases = [setting.case for setting in store.sweep.settings]
+def _by_case(sweep: Sweep, jobs: Sequence[JobStatus]) -> list[Tally]:
+    cases = [setting.case for setting in sweep.settings]
     names = [name for name in dict.fromkeys(cases) if name]
     return [_tally(name, [job for job in jobs if cases[job.setting] == name], cases.count(name)) for name in names]
 
 
 def _seconds_left(jobs: Sequence[JobStatus], rate: float) -> float | None:
-    """What is left at the speed of now; at least as long as the slowest that is running takes."""
+    """Estimate the seconds left at the speed of now: at least as long as the slowest running job takes."""
     if all(job.state == "done" for job in jobs):
         return 0.0
     if rate <= 0.0:

@@ -1,15 +1,17 @@
-"""The store of a sweep: a folder that any number of processes on any number of machines work on at once.
+"""The store of a sweep: a folder in which any number of processes on any number of machines work at once.
 
 ::
 
-    sweep.json                        the sweep, its jobs, versions
-    results/KEY/JOB-TOKEN.parquet     the records of a job, immutable
-    results/KEY/JOB-TOKEN.json        its manifest, written last
-    claims/JOB.GENERATION.json        who is at the job, with a heartbeat
-    work/JOB/                         its checkpoints
+    sweep.json                            the sweep, its jobs, what is kept, versions
+    results/KEY/JOB-TOKEN.parquet         the records of a job, never changed
+    results/KEY/JOB-TOKEN.safetensors     its networks, if the store keeps them
+    results/KEY/JOB-TOKEN.json            its manifest, written last
+    claims/JOB.GENERATION.json            the lease on the job: which process works on it, with a heartbeat
+    work/JOB/                             its checkpoints, until it is published, or for good if the store keeps them
 
-A job is published when a valid manifest and the file that it vouches for are there. KEY stands for the settings, JOB
-for KEY and some seeds; both are parts of every file's content too.
+A training run is the store of a sweep of one setting, which keeps networks and checkpoints. A job is published when a
+valid manifest and the files that it vouches for are there. KEY stands for the settings, JOB for KEY and some seeds;
+both are in the content of every file, too.
 """
 
 from __future__ import annotations
@@ -18,21 +20,21 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from ipe.base.atomic import write_atomic
+from ipe.base.atomic import write_bytes
+from ipe.base.sealed import LaterVersionError, encode, read_sealed, sealed_bytes
 from ipe.deep.machine import versions
-from ipe.deep.plain import encode
-from ipe.deep.records import Records
+from ipe.deep.settings import read_settings
 from ipe.errors import InputError
-from ipe.experiments.claims import BEAT_SECONDS, STALE_SECONDS, Claim, ClaimLostError, take_claim
 from ipe.experiments.declared import Job, Sweep
 from ipe.experiments.differences import check_contains, check_jobs, merged_jobs
-from ipe.experiments.exclusive import create_exclusive
-from ipe.experiments.manifests import (
+from ipe.experiments.lease_files import create_exclusive
+from ipe.experiments.leases import BEAT_SECONDS, STALE_SECONDS, Lease, LeaseLostError, take_lease
+from ipe.experiments.publications import (
+    JobResult,
     Manifest,
     check_result,
     manifest_paths,
@@ -41,9 +43,10 @@ from ipe.experiments.manifests import (
     remove_leftovers,
     write_publication,
 )
-from ipe.experiments.sealed import LaterVersionError, read_sealed, sealed_bytes
 
 FORMAT, SCHEMA = "ipe.sweep", 1
+NETWORKS, CHECKPOINTS = "networks", "checkpoints"
+"""What a store can keep beside the records of its jobs."""
 _LOCK, _LOCK_SECONDS = "sweep", 60.0
 
 
@@ -53,7 +56,11 @@ class Store:
 
     folder: Path
     sweep: Sweep
+    """The sweep that the store was made for."""
     jobs: list[Job]
+    """The jobs of the sweep."""
+    keep: tuple[str, ...] = ()
+    """What is kept of a published job beside its records: `NETWORKS`, `CHECKPOINTS`, both or neither."""
 
     @cached_property
     def by_id(self) -> dict[str, Job]:
@@ -61,99 +68,88 @@ class Store:
         return {job.id: job for job in self.jobs}
 
     @property
-    def claims_folder(self) -> Path:
-        """Where the claims are."""
+    def leases_folder(self) -> Path:
+        """The folder of the leases on jobs."""
         return self.folder / "claims"
 
     def results_folder(self, key: str) -> Path:
-        """Where the results of a setting are."""
+        """Return the folder of the results of a setting."""
         return self.folder / "results" / key
 
     def work_folder(self, job: Job) -> Path:
-        """For a job's checkpoints."""
+        """Return the folder of a job's checkpoints."""
         return self.folder / "work" / job.id
 
     def clean(self, job: Job) -> None:
-        """Remove a published job's checkpoints."""
-        shutil.rmtree(self.work_folder(job), ignore_errors=True)
+        """Remove a published job's checkpoints, unless the store keeps them."""
+        if CHECKPOINTS not in self.keep:
+            shutil.rmtree(self.work_folder(job), ignore_errors=True)
 
-    def claim(
+    def lease(
         self, job: Job, *, beat_seconds: float = BEAT_SECONDS, stale_seconds: float = STALE_SECONDS
-    ) -> Claim | None:
-        """The claim on a job, if nobody has it and it is not published; see `ipe.experiments.claims.take_claim`."""
-        claim = take_claim(self.claims_folder, job.id, beat_seconds=beat_seconds, stale_seconds=stale_seconds)
-        if claim is not None and self.published(job):  # while the claim was waited for
-            claim.finish()
+    ) -> Lease | None:
+        """Take the lease on a job, if nobody has it and it is not published; see `take_lease`."""
+        lease = take_lease(self.leases_folder, job.id, beat_seconds=beat_seconds, stale_seconds=stale_seconds)
+        if lease is not None and self.published(job):  # while the lease was waited for
+            lease.finish()
             return None
-        return claim
+        return lease
 
     def published(self, job: Job, *, verify: bool = True) -> bool:
         """Whether a job has a valid result.
 
         Args:
             job: the job.
-            verify: read the Parquet file and compare its sha256, rather than its size alone.
+            verify: read the job's files and compare their checksums, rather than the size of the Parquet file alone.
 
         Raises:
-            InputError: if it has one of a later version of ipe, which this one must not replace.
+            InputError: if the result is of a later version of ipe, which this version must not replace.
         """
         return self.publication(job, verify=verify) is not None
 
     def publication(self, job: Job, *, verify: bool = True) -> Manifest | None:
-        """The manifest of a job's valid result; arguments as for `published`."""
+        """Return the manifest of a job's valid result, None if there is none; arguments as for `published`."""
         paths = manifest_paths(self.results_folder(job.key)).get(job.id, [])
         found = (self._valid(path, job, verify) for path in paths)
         return next((manifest for manifest in found if manifest is not None), None)
 
-    def publish(
-        self,
-        claim: Claim,
-        records: Records,
-        outcomes: Sequence[dict[str, Any]],
-        *,
-        seconds: float = 0.0,
-        products: str = "",
-    ) -> bool:
-        """Write the result of a job, at once: the Parquet file, then the manifest. The claim is let go of.
+    def publish(self, lease: Lease, result: JobResult) -> bool:
+        """Write the result of a job: its files, then the manifest. The lease is released.
 
         Damaged results of the job are put aside, under their names and `.damaged`.
 
         Args:
-            claim: on the job.
-            records: of all its seeds.
-            outcomes: one per seed: seed, status (done, failed or diverged), frame and reason.
-            seconds: that it took.
-            products: whose matrix products it was made with, if that is known.
+            lease: the lease on the job.
+            result: what the job has come to.
 
         Returns:
             False if the job had a valid result already; nothing is written then.
 
         Raises:
-            ClaimLostError: if another process has taken the job over; nothing is published.
-            InputError: if records or outcomes are not of this job, or a file cannot be written.
+            LeaseLostError: if another process has taken the job over; nothing is published.
+            InputError: if records or outcomes are not those of this job, or a file cannot be written.
         """
-        job = self.by_id[claim.name]
-        check_result(job, records, outcomes)
+        job = self.by_id[lease.name]
+        check_result(job, result)
         try:
-            confirmed = claim.confirm()
+            confirmed = lease.confirm()
         except OSError as error:
-            raise InputError(f"cannot confirm the claim {claim.path}: {error.strerror or error}") from None
+            raise InputError(f"cannot confirm the lease {lease.path}: {error.strerror or error}") from None
         if not confirmed:
-            raise ClaimLostError(f"{job.id}: another process has taken the job over")
+            raise LeaseLostError(f"{job.id}: another process has taken the job over")
         folder = self.results_folder(job.key)
         try:
             new = self._put_damaged_aside(job)
             if new:
-                setting = self.sweep.by_key[job.key]
-                write_publication(folder, setting, job, claim, records, outcomes, seconds, products)
+                write_publication(folder, self.sweep.by_key[job.key], job, lease, result)
             remove_leftovers(folder, job.id)
         except OSError as error:
             raise InputError(f"cannot publish {job.id} in {folder}: {error.strerror or error}") from None
-        claim.finish()
+        lease.finish()
         return new
 
     def _put_damaged_aside(self, job: Job) -> bool:
-        """Whether there is no valid result."""
+        """Put damaged results of a job aside; whether there is no valid one."""
         none = True
         for path in manifest_paths(self.results_folder(job.key)).get(job.id, []):
             if self._valid(path, job, verify=True) is not None:
@@ -168,24 +164,28 @@ class Store:
             if (manifest.key, manifest.seeds) != (job.key, job.seeds):
                 return None
             if verify:
-                manifest.read_file()
+                manifest.verify()
+            else:
+                manifest.check_size()
         except LaterVersionError:
             raise
         except InputError:
             return None
-        return manifest if manifest.has_file() else None
+        return manifest
 
 
-def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Job]) -> Store:
-    """A new store for a sweep; or the one that is there, if the sweep has all its settings and seeds.
+def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Job], keep: Sequence[str] = ()) -> Store:
+    """Make a store for a sweep; or open the one that is there, if the sweep has all its settings and seeds.
 
     A sweep with more settings or seeds extends the store: the jobs that are there stay as they are, and new ones are
     made for the rest. Names, order and cases of the settings are then the new sweep's.
 
     Args:
-        folder: a new or an empty one, or a store's.
+        folder: a new or an empty folder, or a store's.
         sweep: the sweep.
         jobs: every seed of every setting, once.
+        keep: what a new store keeps beside the records: `NETWORKS`, `CHECKPOINTS`. A store that is there keeps what
+            it was made to keep.
 
     Raises:
         InputError: if the folder holds something else, or a sweep with other settings: with the difference.
@@ -196,7 +196,7 @@ def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Jo
         _check_empty(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            create_exclusive(path / "sweep.json", _description(sweep, jobs))
+            create_exclusive(path / "sweep.json", description(sweep, jobs, keep))
         except OSError as error:
             raise InputError(f"cannot make the store {path}: {error.strerror or error}") from None
     store = open_store(path)
@@ -205,7 +205,7 @@ def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Jo
 
 
 def open_store(folder: str | os.PathLike[str]) -> Store:
-    """The store in a folder.
+    """Open the store in a folder.
 
     Raises:
         InputError: if there is none, or it is damaged, or of a later version.
@@ -214,32 +214,82 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
     if not path.is_dir():
         raise InputError(f"there is no folder {path}")
     if not (path / "sweep.json").exists():
-        raise InputError(f"{path} holds no sweep: there is no sweep.json in it")
+        raise InputError(f"{path} holds no sweep and no training run: there is no sweep.json in it")
     content = read_sealed(path / "sweep.json", FORMAT, SCHEMA)
     try:
         sweep = Sweep.from_plain(content["sweep"])
         jobs = [Job(str(job["setting"]), tuple(int(seed) for seed in job["seeds"])) for job in content["jobs"]]
+        keep = tuple(str(name) for name in content.get("keep", ()))
         check_jobs(sweep, jobs)
     except InputError as error:
         raise InputError(f"{path / 'sweep.json'}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path / 'sweep.json'}: {error!r} is missing or wrong") from None
-    return Store(path, sweep, jobs)
+    return Store(path, sweep, jobs, keep)
+
+
+def with_more_frames(store: Store, frames: int) -> Store:
+    """Give the one setting of a store more frames to do; its jobs go on from their checkpoints.
+
+    The checkpoints get second names under the jobs' new ids before the description changes, and the old names go
+    afterwards, so that a kill at any moment leaves one or the other.
+
+    Args:
+        store: the store of a sweep of one setting, which keeps checkpoints.
+        frames: the frames of every run, as many as it has or more.
+
+    Raises:
+        InputError: naming what does not fit; nothing is written then.
+    """
+    (setting,) = store.sweep.settings
+    before = setting.settings.frames
+    if frames < before:
+        raise InputError(f"frames: the run has {before}, and can be given more, not fewer ({frames})")
+    settings = read_settings(setting.settings.model_dump() | {"frames": frames})
+    if frames == before:
+        return store
+    if CHECKPOINTS not in store.keep:
+        raise InputError(f"{store.folder} keeps no checkpoints of finished runs, which more frames would start from")
+    sweep = replace(store.sweep, settings=[replace(setting, settings=settings)])
+    larger = replace(store, sweep=sweep, jobs=[Job(sweep.settings[0].key, job.seeds) for job in store.jobs])
+    for old, new in zip(store.jobs, larger.jobs, strict=True):
+        link_folder(store.work_folder(old), larger.work_folder(new))
+    write_bytes(store.folder / "sweep.json", description(sweep, larger.jobs, store.keep))
+    for job in store.jobs:
+        shutil.rmtree(store.work_folder(job), ignore_errors=True)
+    shutil.rmtree(store.results_folder(setting.key), ignore_errors=True)
+    return open_store(store.folder)
+
+
+def link_folder(folder: Path, to: Path) -> None:
+    """Give the files of a folder second names in another one; or copy them, where the file system has no links."""
+
+    def link(source: str, target: str) -> None:
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)
+
+    try:
+        shutil.rmtree(to, ignore_errors=True)
+        if folder.is_dir():
+            shutil.copytree(folder, to, copy_function=link)
+    except (OSError, shutil.Error) as error:
+        raise InputError(f"cannot copy the checkpoints in {folder} to {to}: {error}") from None
 
 
 def _extended(store: Store, sweep: Sweep, jobs: Sequence[Job]) -> Store:
-    """The same store for a larger sweep. One process at a time: another may be giving it other seeds."""
+    """Extend a store for a larger sweep. One process at a time does it: another may be giving it other seeds."""
     _check_contains(store, sweep)
     deadline = time.monotonic() + _LOCK_SECONDS
-    while (lock := take_claim(store.claims_folder, _LOCK)) is None:
+    while (lock := take_lease(store.leases_folder, _LOCK)) is None:
         if time.monotonic() > deadline:
             raise InputError(f"{store.folder}: another process has been extending the sweep for a minute")
         time.sleep(0.2)
     try:
         now = open_store(store.folder)
         _check_contains(now, sweep)
-        description = _description(sweep, merged_jobs(now.jobs, jobs))
-        write_atomic(store.folder / "sweep.json", lambda file: file.write(description))
+        write_bytes(store.folder / "sweep.json", description(sweep, merged_jobs(now.jobs, jobs), now.keep))
     finally:
         lock.finish()
     return open_store(store.folder)
@@ -252,10 +302,11 @@ def _check_contains(store: Store, sweep: Sweep) -> None:
         raise InputError(f"{store.folder} was made for another sweep: {error}") from None
 
 
-def _description(sweep: Sweep, jobs: Sequence[Job]) -> bytes:
+def description(sweep: Sweep, jobs: Sequence[Job], keep: Sequence[str]) -> bytes:
+    """Return the content of `sweep.json`."""
     listed = [{"setting": job.key, "seeds": list(job.seeds)} for job in jobs]
     content = {"format": FORMAT, "schema": SCHEMA, "sweep": sweep.plain(), "jobs": listed, "versions": versions()}
-    return sealed_bytes(content, "sweep")
+    return sealed_bytes(content | ({"keep": list(keep)} if keep else {}), "sweep")
 
 
 def _check_empty(path: Path) -> None:

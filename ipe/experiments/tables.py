@@ -8,6 +8,7 @@ kinds are in row groups of their own, so that a reader of episodes skips the res
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ COLUMNS = {
     "episodes": ("seed", "frame", "return", "length"),
     "progress": ("seed", "frame", *MEASURED),
 }
+SPEED = "frames_per_second"
+"""The column of the progress that is a machine's and not a run's: it is in the manifest, not in the Parquet file."""
 _KINDS = {"episodes": "episode", "progress": "progress"}
 _FIELDS = [
     pa.field("kind", pa.string(), nullable=False),
@@ -39,12 +42,12 @@ _ENCODINGS = dict.fromkeys(("frame", "length"), "DELTA_BINARY_PACKED") | dict.fr
 
 
 def results_bytes(records: Records, key: str, job: str) -> tuple[bytes, dict[str, int]]:
-    """The Parquet file of a job's records.
+    """Make the Parquet file of a job's records.
 
     Args:
-        records: of its seeds.
-        key: of its setting.
-        job: its id.
+        records: the records of the job's seeds.
+        key: the key of the job's setting.
+        job: the job's id.
 
     Returns:
         The file's content, and the number of rows by kind (episodes, progress).
@@ -70,16 +73,16 @@ def results_bytes(records: Records, key: str, job: str) -> tuple[bytes, dict[str
 
 
 def read_results_bytes(data: bytes, kind: str, key: str, rows: int) -> pa.Table:
-    """One kind of rows of a Parquet file, its page checksums verified.
+    """Read one kind of rows of a Parquet file, its page checksums verified.
 
     Args:
         data: the file's content.
         kind: episodes or progress.
-        key: of the setting that the file must be of.
-        rows: how many there must be.
+        key: the key of the setting that the file must be of.
+        rows: how many rows there must be.
 
     Raises:
-        InputError: if it is damaged, or something else.
+        InputError: if the file is damaged, or something else.
     """
     try:
         with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
@@ -100,9 +103,21 @@ def read_results_bytes(data: bytes, kind: str, key: str, rows: int) -> pa.Table:
 
 
 def empty_table(kind: str) -> pa.Table:
-    """No rows of a kind."""
-    fields = {field.name: field for field in _FIELDS}
-    return pa.schema([fields[name] for name in COLUMNS[kind]]).empty_table()
+    """Return a table of one kind without rows; of the progress, with the frames per second."""
+    fields = {field.name: field for field in _FIELDS} | {SPEED: pa.field(SPEED, pa.float64())}
+    names = (*COLUMNS[kind], SPEED) if kind == "progress" else COLUMNS[kind]
+    return pa.schema([fields[name] for name in names]).empty_table()
+
+
+def with_speeds(progress: pa.Table, speeds: Mapping[int, float]) -> pa.Table:
+    """Return a table of progress with the frames per second, given by frame; null where they are not known."""
+    found = [speeds.get(frame) for frame in progress["frame"].to_pylist()] if speeds else [None] * len(progress)
+    return progress.append_column(SPEED, pa.array(found, pa.float64()))
+
+
+def as_results(table: pa.Table, kind: str) -> pa.Table:
+    """Return a table of records that does not come from a result's file in the form of one that does."""
+    return table.cast(empty_table(kind).schema)
 
 
 def _widened(table: pa.Table, kind: str, schema: pa.Schema) -> pa.Table:
@@ -119,7 +134,7 @@ def _widened(table: pa.Table, kind: str, schema: pa.Schema) -> pa.Table:
 
 
 def _groups(file: pq.ParquetFile, kind: str) -> list[int]:
-    """The row groups of a kind: episodes come first."""
+    """Return the row groups of a kind: episodes come first."""
     episodes = int(file.schema_arrow.metadata[b"ipe.episodes"])
     before, groups = 0, []
     for group in range(file.metadata.num_row_groups):

@@ -1,13 +1,13 @@
-"""An environment that does not return: noticed by who it is and when, and passed by when the job is started again.
+"""The watchdog: notices an environment that does not return, so that its seed is given up and the others go on.
 
 A thread cannot be ended from outside, so the process ends. First it leaves `hang.json` beside the job's checkpoints:
-the seed and the frame at which its environment did not answer. Whoever takes the job up from its checkpoint stops that
-seed at that frame, as failed, without asking its environment; the others go on.
+the seed and the frame at which the seed's environment did not answer. The process that takes the job up next, from its
+checkpoint, stops that seed at that frame, as failed, without asking its environment; the other seeds go on.
 
 The watching thread counts its own ticks, not the clock: a process that was suspended and wakes up has hung for a tick
-at most. It cannot tick while the environment's own code holds Python's lock; then a timer of `faulthandler`, which
-needs no lock, ends the process, and leaves its trace. Since that one goes by the clock, a seed is given up only if it
-happens twice at the same frame.
+at most. The thread cannot tick while the environment's own code holds Python's lock; then a timer of `faulthandler`,
+which needs no lock, ends the process, and leaves its trace. Because that timer goes by the clock, a seed is given up
+only if it happens twice at the same frame.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
-from ipe.base.atomic import write_atomic
+from ipe.base.atomic import write_bytes
+from ipe.deep.progress import Outcome
 from ipe.errors import InputError
-
-if TYPE_CHECKING:
-    from ipe.deep.loop import Outcome
 
 HANG_SECONDS = 300.0
 EXIT_CODE = 1
@@ -45,15 +43,15 @@ class Hang:
 
     seed: int
     frame: int
-    """The one that it was asked for, counted from 1; 0: the first reset; -1: it was being made."""
+    """The frame that the environment was asked for, counted from 1; 0: the first reset; -1: it was being made."""
     seconds: float
-    """How long it was waited for."""
+    """How long the process waited for the environment."""
     sure: bool
     """Whether the seed is to be given up."""
 
     @property
     def reason(self) -> str:
-        """What becomes of the seed's outcome."""
+        """The reason in the seed's outcome."""
         return f"the environment did not return within {self.seconds:g} seconds"
 
 
@@ -61,10 +59,10 @@ class Watchdog:
     """Watches one job's environments: a context manager around its loop.
 
     Args:
-        folder: of the job's checkpoints.
-        seeds: of the job.
+        folder: the folder of the job's checkpoints.
+        seeds: the seeds of the job.
         hang_seconds: how long an environment may take for a step or a reset.
-        bark: called with a sentence before the process ends. Default: it goes to standard error.
+        bark: called with a sentence before the process ends. Default: the sentence goes to standard error.
     """
 
     def __init__(
@@ -94,7 +92,7 @@ class Watchdog:
         except OSError as error:
             raise InputError(f"cannot write in {self.folder}: {error.strerror or error}") from None
         self.pulse: Any = memoryview(self._memory).cast("q")
-        """As `Loop` keeps it."""
+        """The two numbers that `ipe.deep.actors.Actors` keeps up to date."""
         self.pulse[0] = self.pulse[1] = -1
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._thread.start()
@@ -113,13 +111,11 @@ class Watchdog:
 
     @property
     def give_up(self) -> dict[int, Outcome]:
-        """The outcomes of seeds that hung, for `Loop`.
+        """The outcomes of the seeds that hung, for `Loop`.
 
         Raises:
             InputError: if the environment hung as it was being made.
         """
-        from ipe.deep.loop import Outcome
-
         sure = [hang for hang in self.hangs if hang.sure]
         for hang in sure:
             if hang.frame < 0:
@@ -127,7 +123,7 @@ class Watchdog:
         return {hang.seed: Outcome(hang.seed, "failed", hang.frame, hang.reason) for hang in sure}
 
     def _known(self) -> list[Hang]:
-        """The hangs so far, with those that ended a process without a word."""
+        """Return the hangs so far, with those that ended a process without a word."""
         hangs = read_hangs(self.folder)
         for trace in self.folder.glob("trace-*"):
             pulse = trace.with_name(trace.name.replace("trace", "pulse"))
@@ -144,7 +140,7 @@ class Watchdog:
 
     def _write(self, hangs: list[Hang]) -> None:
         text = json.dumps({"format": "ipe.hangs", "hangs": [asdict(hang) for hang in hangs]}, indent=1)
-        write_atomic(self.folder / "hang.json", lambda file: file.write(f"{text}\n".encode()))
+        write_bytes(self.folder / "hang.json", f"{text}\n".encode())
 
     def _watch(self) -> None:
         last, still, then = (-1, -1), 0.0, time.monotonic()
@@ -174,7 +170,7 @@ class Watchdog:
 
 
 def read_hangs(folder: Path) -> list[Hang]:
-    """The hangs that are on record beside a job's checkpoints."""
+    """Read the hangs that are on record beside a job's checkpoints."""
     try:
         content = json.loads((folder / "hang.json").read_bytes())
         return [Hang(int(h["seed"]), int(h["frame"]), float(h["seconds"]), bool(h["sure"])) for h in content["hangs"]]
@@ -183,7 +179,7 @@ def read_hangs(folder: Path) -> list[Hang]:
 
 
 def _with(hangs: list[Hang], new: Hang) -> list[Hang]:
-    """With one more; one that was there at the same frame is sure now."""
+    """Return the hangs with one more; one that happened before at the same frame is sure now."""
     again = any((old.seed, old.frame) == (new.seed, new.frame) for old in hangs)
     others = [old for old in hangs if old.seed != new.seed]
     return [*others, Hang(new.seed, new.frame, new.seconds, new.sure or again)]

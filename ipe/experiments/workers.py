@@ -1,45 +1,41 @@
-"""What runs in Dask's worker processes: jobs, and the wish that they stop.
+"""What runs in the workers of a Dask scheduler: jobs, and the wish that they stop.
 
-This module is also a preload for workers that somebody starts by hand (`dask worker ... --preload
-ipe.experiments.workers`): it prepares the process for JAX, and lets Ctrl-C be for the one who started the sweep.
+This module is also a preload for those workers (`dask worker ... --preload ipe.experiments.workers`): it prepares the
+process for JAX, and leaves Ctrl-C to the process that started the sweep.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ipe.deep.progress import Progress
 from ipe.experiments.jobs import attempt, prepare_process
-
-if TYPE_CHECKING:
-    from ipe.deep.batches import Progress
 
 _STOPPED: set[str] = set()
 
 
 def dask_setup(worker: Any) -> None:
-    """Called by Dask in a new worker process, before its first task."""
+    """Prepare a new worker process; Dask calls this before the first task."""
     prepare_process()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def work(folder: str, job_id: str, token: str, options: dict[str, Any]) -> tuple[str, str]:
-    """A job as a Dask task.
+    """Do a job as a Dask task.
 
     Args:
-        folder: of the store, as this machine sees it.
+        folder: the folder of the store, as this machine sees it.
         job_id: the job's id.
-        token: of the sweep's process, for `request_stop` and for the topic that progress is told to.
-        options: others of `ipe.experiments.jobs.run_job`.
+        token: the token of the process that runs the sweep, for `request_stop` and for the topic of its progress.
+        options: the fields of `ipe.experiments.jobs.JobOptions`.
 
     Returns:
-        As `ipe.experiments.jobs.attempt`.
+        What `ipe.experiments.jobs.attempt` returned.
     """
     from distributed import Status, get_worker
 
@@ -50,19 +46,18 @@ def work(folder: str, job_id: str, token: str, options: dict[str, Any]) -> tuple
         return token in _STOPPED or worker.status is not Status.running
 
     def report(progress: Progress) -> None:
-        wrong = sum(own.status in ("failed", "diverged") for own in progress.seeds)
-        worker.log_event(topic(token), {"job": job_id, "frame": progress.frame, "failed": wrong})
+        worker.log_event(topic(token), {"job": job_id, "progress": progress.plain()})
 
-    return attempt(folder, job_id, stopped=stopped, report=report, bark=_to_nobody, **options)
+    return attempt(folder, job_id, stopped=stopped, report=report, bark=lambda sentence: None, **options)
 
 
 def topic(token: str) -> str:
-    """The topic that the progress of a sweep's jobs is told to."""
+    """Return the topic on which the progress of a sweep's jobs is told."""
     return f"ipe-{token}"
 
 
 async def request_stop(token: str) -> None:
-    """Have the jobs of a sweep's process that run in this worker write a checkpoint and end.
+    """Have the jobs of one sweep that run in this worker write a checkpoint and end.
 
     A coroutine: Dask waits for the answer of a plain function, also from a worker that has none to give.
     """
@@ -70,25 +65,9 @@ async def request_stop(token: str) -> None:
 
 
 def sees(folder: str) -> str:
-    """Why this worker cannot work on a store; empty if it can."""
+    """Return why this worker cannot work in a store; an empty text if it can."""
     if not (Path(folder) / "sweep.json").is_file():
         return f"it does not see {Path(folder) / 'sweep.json'}"
     if not os.access(folder, os.W_OK):
         return f"it may not write to {folder}"
     return ""
-
-
-def _to_nobody(sentence: str) -> None:
-    """The seed's outcome will say it."""
-
-
-@contextlib.contextmanager
-def environment(variables: dict[str, str]) -> Iterator[None]:
-    """Have these environment variables for a while, for the processes that are started meanwhile."""
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

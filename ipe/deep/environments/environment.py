@@ -23,7 +23,7 @@ _LARGEST_REWARD = float(np.finfo(np.float32).max)
 
 
 def episode_seed(seed: int, episode: int) -> int:
-    """The seed that an episode is started with: 31 bits, from the run's seed and the episode's number.
+    """Return the seed that an episode is started with: 31 bits, from the run's seed and the episode's number.
 
     Example:
         >>> episode_seed(0, 0), episode_seed(0, 1), episode_seed(1, 0)
@@ -33,21 +33,25 @@ def episode_seed(seed: int, episode: int) -> int:
 
 
 class Step(NamedTuple):
-    """What followed an action. At the end of an episode `observation` is its true last one."""
+    """What followed an action."""
 
     observation: NDArray[Any]
+    """The observation that the action led to; at the end of an episode, its true last one."""
     reward: float
     terminated: bool
+    """Whether the episode ended in a terminal state."""
     truncated: bool
+    """Whether the episode was cut off."""
 
 
 class Environment:
     """An environment that plays episode after episode. Made by `make_environment`."""
 
     spec: EnvironmentSpec
+    """What the environment shows, and how many actions it has."""
     seed: int
     episode: int
-    """The one being played: 0 after the first `reset`, -1 before it."""
+    """The number of the episode being played: 0 after the first `reset`, -1 before it."""
 
     def __init__(self, env: Any, spec: EnvironmentSpec, encode: Encoder, first_action: int, seed: int) -> None:
         self.spec = spec
@@ -105,7 +109,7 @@ class Environment:
         return Step(x, reward, bool(terminated), bool(truncated))
 
     def state(self) -> dict[str, Any]:
-        """The episode and the actions since its start: all there is to restore.
+        """Return the episode and the actions since its start: all that it takes to restore this moment.
 
         Returns:
             `{"episode": int, "actions": int32 array}`. Before the first `reset` the episode is -1, and there is
@@ -114,13 +118,13 @@ class Environment:
         return {"episode": self.episode, "actions": np.array(self._actions, dtype=np.int32)}
 
     def restore(self, state: Mapping[str, Any]) -> NDArray[Any]:
-        """Bring this environment into a state that `state` of one with the same settings and seed returned.
+        """Bring this environment into a state that `state` returned, here or with the same settings and seed.
 
         Returns:
             The observation of that moment.
 
         Raises:
-            InputError: that is no such state.
+            InputError: if it is no such state.
             EnvironmentFailure: the environment does not repeat the episode.
         """
         episode, actions = self._checked(state)
@@ -137,11 +141,11 @@ class Environment:
 
     @property
     def drawable(self) -> bool:
-        """Whether it can be made with render_mode="rgb_array"."""
+        """Whether the environment can be made with render_mode="rgb_array"."""
         return "rgb_array" in (self._env.metadata.get("render_modes") or ())
 
     def render(self) -> NDArray[Any]:
-        """The picture of the moment, (height, width, 3) of uint8, for one made with render_mode="rgb_array"."""
+        """Draw the environment, made with render_mode="rgb_array", as it is now: (height, width, 3) of uint8."""
         if self._env.render_mode != "rgb_array":
             raise InputError(f'{self.spec.id} was made without render_mode="rgb_array"')
         try:
@@ -153,7 +157,7 @@ class Environment:
         return picture
 
     def close(self) -> None:
-        """Free what the environment holds. Whatever it raises then is of no use to anybody."""
+        """Free what the environment holds. An exception that it raises then is of no use to anybody."""
         self._over = True
         with contextlib.suppress(Exception):
             self._env.close()
@@ -180,7 +184,7 @@ class Environment:
 
 
 def _advice(error: Exception) -> str:
-    """The commonest mistake in an environment written for the API before Gymnasium."""
+    """Return advice on the commonest mistake in an environment written for the API before Gymnasium."""
     if isinstance(error, ValueError) and "to unpack (expected 5" in str(error):
         return " (step must return observation, reward, terminated, truncated, info; the old gym API returned four)"
     return ""

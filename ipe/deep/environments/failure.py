@@ -1,4 +1,4 @@
-"""What stops one seed and leaves the others: an environment that went wrong."""
+"""The failure of an environment, which stops its seed and leaves the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class EnvironmentFailure(Exception):  # noqa: N818  (not an error of the caller'
 
 
 def one_line(error: BaseException) -> str:
-    """The type and the text of an exception, without line breaks and not longer than a sentence should be."""
+    """Return the type and the text of an exception, without line breaks and not longer than a sentence should be."""
     if isinstance(error, EnvironmentFailure):
         return error.message
     text = " ".join(str(error).split())

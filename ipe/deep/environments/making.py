@@ -25,16 +25,16 @@ _OURS = {"max_episode_steps": "frame_limit", "render_mode": None, "id": None, "d
 
 
 def make_environment(settings: EnvironmentSettings, seed: int, render_mode: str | None = None) -> Environment:
-    """An environment of one seed, made and tried.
+    """Make the environment of one seed, after trying it.
 
-    A throwaway copy plays a few steps twice first. What it does wrong is refused here, before training; that it does
-    not repeat itself from the same seed and actions is a warning, since then a run cannot be repeated or resumed to
-    the byte.
+    A throwaway copy plays a few steps twice first. If the copy does something wrong, the environment is refused here,
+    before training. If it does not repeat itself from the same seed and actions, that is a warning: a run cannot be
+    repeated or resumed to the byte then.
 
     Args:
         settings: the environment's id, frame limit and options.
-        seed: of the run, 0 or more. Episode e starts from `episode_seed(seed, e)`.
-        render_mode: "rgb_array" for one that `render` draws.
+        seed: the seed of the run, 0 or more. Episode e starts from `episode_seed(seed, e)`.
+        render_mode: "rgb_array" for an environment that `render` can draw.
 
     Returns:
         The environment, before its first `reset`.
@@ -111,7 +111,7 @@ def _make_gymnasium(gymnasium: Any, settings: EnvironmentSettings, render_mode: 
 
 
 def _import_box2d_quietly(entry_point: Any) -> None:
-    """Box2D's bindings warn when they are first imported, of what no user can change; all other warnings are left."""
+    """Import Box2D without the warnings of its bindings, which no user can change; all other warnings are left."""
     if not str(entry_point).startswith("gymnasium.envs.box2d") or "Box2D" in sys.modules:
         return
     with warnings.catch_warnings(), contextlib.suppress(ImportError):  # if it is missing, `gymnasium.make` says so
@@ -157,7 +157,7 @@ def _missing(env_id: str, error: Exception) -> str:
 
 
 def _try(probe: Environment) -> None:
-    """Play a few steps, and again from the same seed."""
+    """Play a few steps, then play them again from the same seed."""
     try:
         first = _play(probe, probe.reset())
         again = _play(probe, probe.restore({"episode": 0, "actions": np.zeros(0, dtype=np.int32)}))
@@ -172,7 +172,7 @@ def _try(probe: Environment) -> None:
 
 
 def _play(probe: Environment, observation: Any) -> list[Any]:
-    """What the first steps showed, with every action in turn."""
+    """Play the first steps, with every action in turn, and return what they showed."""
     seen: list[Any] = [observation.tobytes()]
     for t in range(_PROBE_STEPS):
         step = probe.step(t % probe.spec.actions)

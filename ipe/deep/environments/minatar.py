@@ -94,7 +94,7 @@ class MinAtar(Env):  # type: ignore[misc]
         self.observation_space = Box(0, 1, shape=tuple(self._game.state_shape()), dtype=np.bool_)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """A new game. With a seed: the same one each time; without: the generator goes on."""
+        """Begin a new game. The same seed gives the same game; without a seed, the generator goes on."""
         super().reset(seed=seed)
         if seed is not None:
             self._random = np.random.RandomState(seed)
@@ -105,7 +105,7 @@ class MinAtar(Env):  # type: ignore[misc]
         return self._game.state(), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One frame."""
+        """Take an action for one frame."""
         game_action = self._action_set[action]
         if self._random.random_sample() < self._sticky:
             game_action = self._last
@@ -114,14 +114,14 @@ class MinAtar(Env):  # type: ignore[misc]
         return self._game.state(), float(reward), over and not self._truncates, over and self._truncates, {}
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The board as a picture, 20 pixels a cell, a colour per channel; the first channel, the player, on top."""
+        """Draw the board, 20 pixels a cell, a colour per channel; the first channel, the player, is on top."""
         if self.render_mode is None:
             return None
         return draw(self._game.state())
 
 
 def draw(state: NDArray[Any]) -> NDArray[np.uint8]:
-    """A picture of a game's state, (height, width, channels) booleans, as (20 height, 20 width, 3) of uint8.
+    """Draw a game's state, (height, width, channels) booleans, as a picture, (20 height, 20 width, 3) of uint8.
 
     Example:
         >>> state = np.zeros((10, 10, 4), dtype=bool)
@@ -136,7 +136,7 @@ def draw(state: NDArray[Any]) -> NDArray[np.uint8]:
 
 @cache
 def _load(name: str) -> Any:
-    """The module of one game, by its file: importing it by name would import the whole package."""
+    """Load the module of one game by its file: importing it by name would import the whole package."""
     package = importlib.util.find_spec("minatar")
     if package is None or not package.submodule_search_locations:
         raise InputError(f'{name} needs the package minatar, which is not installed: pip install "ipe[minatar]"')

@@ -38,7 +38,7 @@ class EnvironmentSpec:
     """What an environment shows, and how many actions it has."""
 
     id: str
-    """As in the settings."""
+    """The id of the environment, as in the settings."""
     observation_shape: tuple[int, ...]
     """(n,) for vectors, (height, width, channels) for images."""
     dtype: np.dtype[Any]
@@ -48,13 +48,13 @@ class EnvironmentSpec:
     binary: bool
     """Whether every entry is 0 or 1."""
     scale: float
-    """What a network multiplies observations by: 1/255 for images of bytes, else 1."""
+    """The number that a network multiplies observations by: 1/255 for images of bytes, else 1."""
     actions: int
-    """The actions are 0, ..., actions - 1."""
+    """The number of actions, which are 0, ..., actions - 1."""
 
 
 def read_action_space(space: Any, name: str) -> tuple[int, int]:
-    """The number of actions, and the environment's name for the first.
+    """Return the number of actions, and the environment's number for the first.
 
     Raises:
         InputError: unless the space is `Discrete`.
@@ -68,7 +68,7 @@ def read_action_space(space: Any, name: str) -> tuple[int, int]:
 
 
 def read_observation_space(space: Any, name: str, actions: int) -> tuple[EnvironmentSpec, Encoder]:
-    """The spec of an environment with this observation space, and the function that makes its observations so.
+    """Return the spec of an environment with this observation space, and the function that encodes its observations.
 
     Raises:
         InputError: for a space that is not in this module's table.

@@ -21,12 +21,12 @@ _GROUP = 2 * LANES
 
 
 def features(architecture: Architecture, observations: Any) -> Any:
-    """The observations themselves, (seeds, batch, n). Images of zeros and ones may have eight in a byte instead."""
+    """Return the observations, flat: (seeds, batch, n). Images of zeros and ones may have eight in a byte instead."""
     return observations.reshape(*observations.shape[:2], -1)
 
 
 def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> tuple[Any, list[Any]]:
-    """The outputs, (seeds, batch, actions), and what `backward` and `rmsprop` need."""
+    """Return the outputs, (seeds, batch, actions), and what `backward` and `rmsprop` need."""
     seeds, batch = inputs.shape[:2]
     padded = -(-batch // _GROUP) * _GROUP
     _, first, middle = parameters["matrix"].shape
@@ -37,13 +37,13 @@ def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> 
 
 
 def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
-    """The outputs alone, for a few observations: (seeds, n, actions)."""
+    """Return the outputs alone, for a few observations: (seeds, n, actions)."""
     shape = _shape(*inputs.shape[:2], architecture.actions)
     return _call("ipe_act", shape, architecture)(*_arrays(parameters), inputs)
 
 
 def backward(architecture: Architecture, parameters: Parameters, seen: list[Any], error: Any) -> Parameters:
-    """The gradient of a loss in the parameters, from its gradient in the outputs."""
+    """Return the gradient of a loss in the parameters, from its gradient in the outputs."""
     arrays = _arrays(parameters)
     matrix, rest = _call("ipe_backward", _shapes(arrays), architecture)(*arrays, *seen, error)
     return {"matrix": matrix, "rest": rest}
@@ -58,7 +58,7 @@ def rmsprop(
     step_size: Any,
     hyper: dict[str, Any],
 ) -> tuple[Parameters, dict[str, Parameters]]:
-    """`backward` and a step of RMSprop in one: the new parameters and moments, where the old ones were."""
+    """Do `backward` and a step of RMSprop in one: the new parameters and moments lie where the old ones were."""
     arrays, squares = _arrays(parameters), _arrays(moments["square"])
     numbers = jnp.stack([step_size, hyper["optimiser_decay"], hyper["optimiser_epsilon"]], axis=-1)
     shapes, places = _shapes([*arrays, *squares]), {0: 0, 1: 1, 6: 2, 7: 3}
@@ -68,7 +68,7 @@ def rmsprop(
 
 
 def _call(name: str, shapes: Any, architecture: Architecture, **options: Any) -> Any:
-    """A function of arrays; the library is told the sizes of an image, and whether it is to round to bfloat16."""
+    """Return a function of arrays; it tells the library the sizes of an image, and whether to round to bfloat16."""
     call: Any = jax.ffi.ffi_call(name, shapes, **options)
     sizes = architecture.inputs if architecture.image else (0, 0, 0)
     height, width, channels = (np.int64(size) for size in sizes)

@@ -22,7 +22,7 @@ VARIABLE = "IPE_PRODUCTS"
 """The environment variable that chooses: native, or xla."""
 TARGETS = ("ipe_forward", "ipe_act", "ipe_backward", "ipe_rmsprop")
 LANES = 16
-"""Of a vector, whatever the machine: layers are whole numbers of them."""
+"""The numbers in a vector, whatever the machine: the sizes of layers are multiples of this."""
 
 _SOURCES = ("vectors.h", "bfloat16.h", "layers.h", "convolution.h", "network.c")
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
@@ -30,11 +30,11 @@ _PATIENCE = 120.0
 
 
 class UnavailableError(Exception):
-    """Why there is no library on this machine, in half a sentence."""
+    """The library cannot be had on this machine; the message says why, in half a sentence."""
 
 
 def choose(architecture: Architecture) -> str:
-    """Which products a new run uses: "native" or "xla".
+    """Return which products a new run uses: "native" or "xla".
 
     Raises:
         InputError: the environment variable asks for products that this machine or this network cannot have.
@@ -51,7 +51,7 @@ def choose(architecture: Architecture) -> str:
 
 
 def reason(architecture: Architecture) -> str:
-    """Why a network's products cannot be native ones; empty if they can."""
+    """Return why a network's products cannot be native ones; an empty text if they can."""
     for name, size in (("width", architecture.width), ("channels", architecture.channels)):
         if size % LANES and (name == "width" or architecture.image):
             return f"{name} must be a multiple of {LANES}, found {size}"
@@ -63,13 +63,13 @@ def reason(architecture: Architecture) -> str:
 
 @cache
 def has_bfloat16() -> bool:
-    """Whether the library, which can be had, has products of bfloat16 on this machine."""
+    """Whether the library, which this machine can load, has products of bfloat16 here."""
     return bool(loaded().ipe_has_bfloat16())
 
 
 @cache
 def registered() -> str:
-    """Compile the library if need be, load it, and tell XLA its functions; why not, if that is not possible."""
+    """Compile the library if need be, load it, and tell XLA its functions; returns why that is not possible, if so."""
     import jax
 
     try:
@@ -83,7 +83,7 @@ def registered() -> str:
 
 
 def loaded() -> ctypes.CDLL:
-    """The library, compiled if this machine has not got it yet.
+    """Load the library, after compiling it if this machine has not done so yet.
 
     Raises:
         UnavailableError: if that is not possible.
@@ -109,7 +109,7 @@ def _compiler() -> list[str]:
 
 
 def _fingerprint(compiler: list[str]) -> str:
-    """Of all that the library depends on: the sources, the compiler, the processor, XLA's headers."""
+    """Return a digest of all that the library depends on: the sources, the compiler, the processor, XLA's headers."""
     digest = hashlib.sha256()
     for name in _SOURCES:
         digest.update((Path(__file__).parent / name).read_bytes())

@@ -1,7 +1,7 @@
 r"""Evaluation: the returns of a trained run's policy, in episodes that training has not seen.
 
-The unit of a statistic is the trained seed: the mean over seeds comes with the standard error over seeds, and the one
-of a seed's own mean, over its episodes, says how well that seed is known, not how well the algorithm is.
+The unit of a statistic is the trained seed: the mean over seeds comes with the standard error over seeds. The standard
+error of one seed's mean, over its episodes, says how well that seed is known, not how well the algorithm is.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
-from ipe.deep.playing import Trained, agent, evaluation_seed, play, read_trained
+from ipe.deep.playing import Trained, agent, evaluation_seed, play
 from ipe.errors import InputError
+from ipe.experiments.trained import read_trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,18 +28,18 @@ class SeedEvaluation:
 
     seed: int
     returns: NDArray[np.float64]
-    """Sums of rewards, not discounted."""
+    """The sum of rewards of each episode, not discounted."""
     lengths: NDArray[np.int64]
-    """Frames."""
+    """The number of frames of each episode."""
 
     @property
     def mean(self) -> float:
-        """Of the returns."""
+        """The mean of the returns."""
         return float(self.returns.mean())
 
     @property
     def standard_error(self) -> float:
-        r"""Of that mean, :math:`s / \sqrt{n}` over n episodes; NaN for one."""
+        r"""The standard error of the mean, :math:`s / \sqrt{n}` over n episodes; NaN for one."""
         return _standard_error(self.returns)
 
 
@@ -49,26 +50,27 @@ class Evaluation:
     folder: Path
     environment: str
     behaviour: str
-    """Which the run was trained with."""
+    """The behaviour that the run was trained with."""
     policy: str
-    """How it acted here, in words."""
+    """How the run acted here, in words."""
     episodes: int
-    """Per trained seed."""
+    """The number of episodes per trained seed."""
     seed: int
-    """Of the evaluation."""
+    """The seed of the evaluation."""
     seeds: list[SeedEvaluation]
+    """The episodes of each trained seed."""
     left_out: dict[int, str]
-    """Trained seeds without an evaluation, and why: their training failed or diverged."""
+    """The trained seeds without an evaluation, and why: their training failed or diverged."""
 
     @property
     def mean(self) -> float:
-        """Of the seeds' mean returns."""
-        return float(np.mean([own.mean for own in self.seeds]))
+        """The mean of the seeds' mean returns."""
+        return float(np.mean([seed.mean for seed in self.seeds]))
 
     @property
     def standard_error(self) -> float:
-        r"""Of that mean, :math:`s / \sqrt{n}` over n trained seeds; NaN for one."""
-        return _standard_error(np.array([own.mean for own in self.seeds]))
+        r"""The standard error of the mean, :math:`s / \sqrt{n}` over n trained seeds; NaN for one."""
+        return _standard_error(np.array([seed.mean for seed in self.seeds]))
 
 
 def evaluate(
@@ -78,23 +80,25 @@ def evaluate(
     behaviour: bool = False,
     seed: int = 0,
     seeds: Sequence[int] | None = None,
+    setting: str | None = None,
     frame_limit: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     r"""Play new episodes with the networks of a run, as they were when its training last ended or was stopped.
 
     By default the policy is greedy, :math:`\arg\max_a Q(s,a)`, ties broken at random. With `behaviour` it is the run's
-    own as at that moment; epsilon-greedy has the epsilon that its schedule has at the seed's last frame.
+    behaviour as of that moment; epsilon-greedy has the epsilon that its schedule has at the seed's last frame.
 
     Training starts its episodes from seeds below 2^63, evaluation from seeds of 2^63 and above, which depend on `seed`
     and the trained seed alone: greedy and behaviour, or two evaluations of the same seed, start from the same states.
 
     Args:
-        run: its folder.
-        episodes: per trained seed.
+        run: the folder of a training run, or of a sweep that keeps networks.
+        episodes: the number of episodes per trained seed.
         behaviour: act by the run's behaviour instead of greedily.
-        seed: of the evaluation; the same one gives the same numbers.
+        seed: the seed of the evaluation; the same one gives the same numbers.
         seeds: which trained seeds. Default: all whose training neither failed nor diverged.
+        setting: the name of a setting, for a sweep of several.
         frame_limit: frames after which an episode is truncated. Default: as in training.
         progress: called with a trained seed and the number of its episodes that are over.
 
@@ -105,42 +109,36 @@ def evaluate(
         InputError: naming the argument, or the file of the run that is missing, damaged or does not fit.
     """
     whole_number(episodes, "episodes", 1)
-    check_seed(seed)
-    trained = read_trained(Path(run), frame_limit)
+    seed_number(seed)
+    trained = read_trained(run, frame_limit, setting)
     left_out = trained.unusable()
     chosen = choose_seeds(trained, left_out, seeds)
-    own = [_evaluate(trained, each, episodes, behaviour, seed, progress) for each in chosen]
-    settings = trained.run.settings
+    settings = trained.settings
     return Evaluation(
-        folder=trained.run.folder,
+        folder=trained.folder,
         environment=settings.environment.id,
         behaviour=settings.behaviour,
         policy=policy_in_words(trained, behaviour, chosen),
         episodes=episodes,
         seed=seed,
-        seeds=own,
+        seeds=[_evaluate(trained, each, episodes, behaviour, seed, progress) for each in chosen],
         left_out={} if seeds is not None else left_out,
     )
 
 
-def check_seed(seed: int) -> None:
-    """That a seed of an evaluation is one."""
-    seed_number(seed)
-
-
 def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int] | None) -> list[int]:
-    """The trained seeds asked for, or all that can be used.
+    """Return the trained seeds asked for, or all that can be used.
 
     Args:
         trained: the run.
         unusable: seeds that cannot be used, and why.
         seeds: those asked for.
     """
-    known = trained.run.seeds
+    known = trained.seeds
     chosen = [seed for seed in known if seed not in unusable] if seeds is None else list(seeds)
     if not chosen:
         why = "".join(f"; seed {seed} {reason}" for seed, reason in unusable.items())
-        raise InputError(f"{trained.run.folder}: there is no seed to evaluate{why}")
+        raise InputError(f"{trained.folder}: there is no seed to evaluate{why}")
     for i, seed in enumerate(chosen):
         if seed not in known:
             raise InputError(f"the run has no seed {seed}; it has {', '.join(map(str, known))}")
@@ -152,8 +150,8 @@ def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int
 
 
 def policy_in_words(trained: Trained, behaviour: bool, seeds: Sequence[int]) -> str:
-    """How these seeds act."""
-    settings = trained.run.settings
+    """Describe how these seeds act."""
+    settings = trained.settings
     if not behaviour:
         return "greedy on Q"
     if settings.learns_policy:

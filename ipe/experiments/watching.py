@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.base.atomic import write_atomic
-from ipe.base.numbers import whole_number
+from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
-from ipe.deep.evaluation import check_seed, choose_seeds, policy_in_words
-from ipe.deep.playing import Agent, Moment, agent, evaluation_seed, play, read_trained
+from ipe.deep.playing import Agent, Moment, agent, evaluation_seed, play
 from ipe.errors import InputError
+from ipe.experiments.evaluation import choose_seeds, policy_in_words
+from ipe.experiments.trained import read_trained
 
 MOST_PICTURES = 600
-"""Of a GIF. Longer episodes are shown in every second frame, every fourth, and so on."""
+"""The most pictures of a GIF. Longer episodes are shown in every second frame, every fourth, and so on."""
 _NARROWEST, _WIDEST = 240, 480
 _CAPTION = 20
 _LAST_SECONDS = 1.0
@@ -32,13 +33,12 @@ class Recording:
 
     path: Path
     seed: int
-    """The trained seed."""
     policy: str
-    """How it acted, in words."""
+    """How the seed acted, in words."""
     returns: list[float]
-    """Per episode."""
+    """The return of each episode."""
     lengths: list[int]
-    """Frames per episode."""
+    """The number of frames of each episode."""
     pictures: int
     every: int
     """Only every so many frames are shown, and the last of each episode."""
@@ -53,6 +53,7 @@ def watch(
     fps: float = 30.0,
     seed: int = 0,
     behaviour: bool = False,
+    setting: str | None = None,
     frame_limit: int | None = None,
 ) -> Recording:
     """Play episodes with the networks of a run, and draw them into a GIF, replacing what was there.
@@ -61,13 +62,14 @@ def watch(
     network asks for, also where the policy is greedy; or, with an epsilon-greedy behaviour, its own.
 
     Args:
-        run: its folder.
+        run: the folder of a training run, or of a sweep that keeps networks.
         out: the file, a .gif.
         trained_seed: which of the run's seeds. Default: the first whose training neither failed nor diverged.
-        episodes: how many.
-        fps: pictures per second, 1 to 50; a GIF counts in hundredths of a second.
-        seed: of the episodes.
+        episodes: how many episodes.
+        fps: the pictures per second, 1 to 50; a GIF counts in hundredths of a second.
+        seed: the seed of the episodes.
         behaviour: act by the run's behaviour instead of greedily.
+        setting: the name of a setting, for a sweep of several.
         frame_limit: frames after which an episode is truncated. Default: as in training.
 
     Returns:
@@ -82,9 +84,9 @@ def watch(
     whole_number(episodes, "episodes", 1)
     if not 1.0 <= fps <= 50.0:
         raise InputError(f"fps must lie between 1 and 50, found {fps:g}")
-    check_seed(seed)
+    seed_number(seed)
     _draw_without_a_display()
-    trained = read_trained(Path(run), frame_limit)
+    trained = read_trained(run, frame_limit, setting)
     asked = None if trained_seed is None else [trained_seed]
     chosen = choose_seeds(trained, trained.unusable(), asked)[0]
     environment = make_environment(trained.environment, evaluation_seed(seed, chosen), "rgb_array")

@@ -1,16 +1,16 @@
-"""Claims: which process is at a job, on folders that several machines share.
+"""Leases: which process works on a job, in folders that several machines share.
 
-The claim on a job is a file `JOB.GENERATION.json`. It is written beside its place and then linked into it, which fails
-if the name is taken: of all that try, one gets the generation. The highest generation is the claim; the earlier ones
-stay, so that no name is given twice, until the job is published. The owner's heartbeat, with its frame and speed, goes
-into the file that it has open, and never to a name: one that wakes up after its claim was taken over cannot write into
-its successor's. It asks whether it is still the owner not by looking, which a network folder may answer from its
-memory, but by `Claim.confirm`, which links the next generation as a newcomer would.
+The lease on a job is a file `JOB.GENERATION.json`. It is written beside its place and then linked into it, which fails
+if the name is taken: of all processes that try, one gets the generation. The highest generation is the lease; the
+earlier files stay, so that no name is given twice, until the job is published. The holder's heartbeat, with its frame
+and its speed, goes into the file that the holder has open, and never to a name: a process that wakes up after its lease
+was taken over cannot write into its successor's file. To find out whether it is still the holder, it does not look,
+which a network folder may answer from its memory: `Lease.confirm` links the next generation, as a newcomer would.
 
-A claim is free to be taken over if its owner let go of it; if its process is gone, which another one on the same host
-can see; or if the file is older than `stale_seconds`, by the file system's own clock (a new file in the same folder is
-compared with it, so hosts' clocks do not matter), and then no heartbeat comes while one watches for three of them. The
-last is for machines that were suspended: whoever wakes up beats within that time.
+A lease may be taken over if its holder released it; if the holder's process is gone, which another process on the same
+host can see; or if the file is older than `stale_seconds`, by the file system's own clock, and then no heartbeat comes
+while one watches for three of them. The last is for machines that were suspended: a process that wakes up beats within
+that time.
 """
 
 from __future__ import annotations
@@ -24,33 +24,34 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from ipe.base.sealed import sealed_bytes
 from ipe.errors import InputError
-from ipe.experiments.claim_files import (
+from ipe.experiments.lease_files import (
     FORMAT,
     SCHEMA,
-    attempts_until,
-    claim_bytes,
-    claim_path,
-    create_claim,
+    create_lease,
     generations_of,
     is_free,
+    lease_bytes,
+    lease_path,
+    read_lease,
+    remove_old_parts,
+    this_process,
 )
-from ipe.experiments.exclusive import remove_old_parts
-from ipe.experiments.owners import this_process
-from ipe.experiments.sealed import sealed_bytes
 
 BEAT_SECONDS = 10.0
 STALE_SECONDS = 120.0
 
 
-class ClaimLostError(RuntimeError):
-    """Another process has taken the claim over: what this one did for the job must not be published."""
+class LeaseLostError(RuntimeError):
+    """Another process has taken the lease over: what this process did for the job must not be published."""
 
 
-class Claim:
-    """A claim that this process holds: a context manager, whose heartbeat a thread keeps up.
+class Lease:
+    """A lease that this process holds: a context manager, whose heartbeat a thread keeps up.
 
-    Leaving it by an exception marks the attempt as failed, with the reason; Ctrl-C and SystemExit only let go.
+    An exception that leaves the block marks the attempt as failed, with the reason; Ctrl-C and SystemExit only release
+    the lease.
     """
 
     def __init__(self, folder: Path, content: dict[str, Any]) -> None:
@@ -61,36 +62,36 @@ class Claim:
         self._over = threading.Event()
         self._wake = threading.Event()
         self._file = self._open()
-        threading.Thread(target=self._keep_up, name=f"claim {self.name}", daemon=True).start()
+        threading.Thread(target=self._keep_up, name=f"lease {self.name}", daemon=True).start()
 
     @property
     def generation(self) -> int:
-        """Which of the claims on this job it is."""
+        """The number of this lease among the leases on the job."""
         return int(self._content["generation"])
 
     @property
     def attempt(self) -> int:
-        """How many have had the job, this one included."""
+        """How many processes have had the job, this one included."""
         return int(self._content["attempt"])
 
     @property
     def path(self) -> Path:
-        """Its file."""
-        return claim_path(self.folder, self.name, self.generation)
+        """The file of the lease."""
+        return lease_path(self.folder, self.name, self.generation)
 
     @property
     def lost(self) -> bool:
-        """Whether another has taken over, as far as the last heartbeat saw. `confirm` makes sure."""
+        """Whether another process has taken over, as far as the last heartbeat saw. `confirm` makes sure."""
         return self._lost
 
     def note(self, **values: Any) -> None:
-        """What the status shows of this job: frame, frames, frames_per_second, ...; goes with the next heartbeat."""
+        """Write what the status shows of this job: frame, frames, frames_per_second, ...; with the next heartbeat."""
         sealed_bytes(values, "note")  # refused here, not in the thread
         self._content["note"] = values
         self._wake.set()
 
     def beat(self) -> None:
-        """A heartbeat, now."""
+        """Write a heartbeat now."""
         with self._lock:
             if self._over.is_set() or self._lost:
                 return
@@ -98,16 +99,16 @@ class Claim:
                 self._lost = True
                 return
             self._content["beat"] += 1
-            with contextlib.suppress(OSError):  # the next one may go through; if none does, the claim becomes stale
+            with contextlib.suppress(OSError):  # the next one may go through; if none does, the lease becomes stale
                 self._write()
 
     def confirm(self) -> bool:
-        """Make sure that the claim is still this one's, and has as long to go as a new one. False: it is lost."""
+        """Make sure that this process still holds the lease, and renew it. False: the lease is lost."""
         with self._lock:
             if self._over.is_set() or self._lost:
                 return False
             content = self._content | {"generation": self.generation + 1, "beat": self._content["beat"] + 1}
-            if self._superseded() or not create_claim(self.folder, content):
+            if self._superseded() or not create_lease(self.folder, content):
                 self._lost = True
                 return False
             self._content = content
@@ -117,15 +118,15 @@ class Claim:
             return True
 
     def release(self, reason: str = "") -> None:
-        """Let go: another may take the job at once.
+        """Release the lease: another process may take the job at once.
 
         Args:
-            reason: why the attempt failed. Default: it did not.
+            reason: why the attempt failed. Default: it did not fail.
         """
         self._end({"state": "failed" if reason else "released", "reason": reason})
 
     def finish(self) -> None:
-        """Let go of a job that is published: its claims are removed."""
+        """Release the lease on a job that is published: the files of all its leases are removed."""
         self._end(None)
 
     def _end(self, last: dict[str, Any] | None) -> None:
@@ -145,27 +146,27 @@ class Claim:
                 os.close(self._file)
 
     def _remove(self) -> None:
-        """The highest last: as long as it is there, no name below it can be mistaken for the claim."""
+        """Remove the files, the highest generation last: while it is there, no lower one can be taken for the lease."""
         for generation in sorted(generations_of(self.folder, self.name)):
             if generation <= self.generation:
-                claim_path(self.folder, self.name, generation).unlink(missing_ok=True)
+                lease_path(self.folder, self.name, generation).unlink(missing_ok=True)
         remove_old_parts(self.folder)
 
     def _superseded(self) -> bool:
         try:
-            own, found = os.fstat(self._file), os.stat(self.path)
+            held, found = os.fstat(self._file), os.stat(self.path)
         except FileNotFoundError:  # published and removed by another, or removed by hand
             return True
         except OSError:  # a network folder that does not answer says nothing
             return False
-        same = (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino)
-        return not same or os.path.lexists(claim_path(self.folder, self.name, self.generation + 1))
+        same = (held.st_dev, held.st_ino) == (found.st_dev, found.st_ino)
+        return not same or os.path.lexists(lease_path(self.folder, self.name, self.generation + 1))
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
 
     def _write(self) -> None:
-        data = claim_bytes(self._content)
+        data = lease_bytes(self._content)
         os.lseek(self._file, 0, os.SEEK_SET)
         os.write(self._file, data)
         os.ftruncate(self._file, len(data))
@@ -185,27 +186,27 @@ class Claim:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        failed = isinstance(error, Exception) and not isinstance(error, ClaimLostError)
+        failed = isinstance(error, Exception) and not isinstance(error, LeaseLostError)
         self.release(_said(error) if failed and error is not None else "")
 
 
-def take_claim(
+def take_lease(
     folder: Path, name: str, *, beat_seconds: float = BEAT_SECONDS, stale_seconds: float = STALE_SECONDS
-) -> Claim | None:
-    """The claim on a job, if it is free or its owner is gone.
+) -> Lease | None:
+    """Take the lease on a job, if it is free or its holder is gone.
 
     Args:
-        folder: of the claims; made if it is not there.
-        name: of the job, safe as a file's.
-        beat_seconds: between heartbeats.
-        stale_seconds: after which the claim of an owner on another host, or one that does not move, is taken over;
+        folder: the folder of the leases; it is made if it is not there.
+        name: the name of the job, safe as a file's.
+        beat_seconds: the seconds between heartbeats.
+        stale_seconds: the seconds without a heartbeat after which a lease is taken over whose holder cannot be seen:
             several heartbeats.
 
     Returns:
-        The claim; None if another process has it.
+        The lease; None if another process has it.
 
     Raises:
-        InputError: if it cannot be written.
+        InputError: if the lease cannot be written.
     """
     for field, seconds in (("beat_seconds", beat_seconds), ("stale_seconds", stale_seconds)):
         if not 0.0 < seconds < threading.TIMEOUT_MAX:
@@ -214,10 +215,10 @@ def take_claim(
         folder.mkdir(parents=True, exist_ok=True)
         attempt, generation = 1, 0
         if generations := generations_of(folder, name):
-            newest = claim_path(folder, name, max(generations))
+            newest = lease_path(folder, name, max(generations))
             if not is_free(newest, beat_seconds, stale_seconds):
                 return None
-            attempt, generation = attempts_until(newest, len(generations)) + 1, max(generations) + 1
+            attempt, generation = _attempts(newest, len(generations)) + 1, max(generations) + 1
         content = {
             "format": FORMAT,
             "schema": SCHEMA,
@@ -233,9 +234,15 @@ def take_claim(
             "beat": 0,
             "note": {},
         }
-        return Claim(folder, content) if create_claim(folder, content) else None
+        return Lease(folder, content) if create_lease(folder, content) else None
     except OSError as error:
-        raise InputError(f"cannot claim {name} in {folder}: {error.strerror or error}") from None
+        raise InputError(f"cannot take the lease on {name} in {folder}: {error.strerror or error}") from None
+
+
+def _attempts(newest: Path, before: int) -> int:
+    """Return how many processes have had the job up to this lease; `before`, if the lease does not say."""
+    content = read_lease(newest)
+    return int(content["attempt"]) if content is not None else before
 
 
 def _said(error: BaseException) -> str:

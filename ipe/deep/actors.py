@@ -1,0 +1,171 @@
+"""The environments of a batch of seeds: stepped with the chosen actions, and left behind one by one when they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
+from ipe.deep.frame import Frame, store
+from ipe.deep.progress import Outcome
+from ipe.deep.records import Records
+from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED, Format
+from ipe.deep.settings import TrainingSettings
+from ipe.errors import InputError
+
+
+class Actors:
+    """The environments of a batch of seeds, the returns of their episodes, and the outcome of each seed.
+
+    Args:
+        settings: the settings of every seed.
+        seeds: the seeds.
+        pulse: two numbers that are kept up to date for a watchdog: the index of the environment that is being waited
+            for, -1 for none; and the frame that it was asked for, counted from 1 (0: the first reset; -1: the
+            environment is being made).
+        give_up: outcomes of seeds whose environments must not be asked any more from those outcomes' frames on.
+    """
+
+    def __init__(
+        self,
+        settings: Sequence[TrainingSettings],
+        seeds: Sequence[int],
+        pulse: MutableSequence[int] | None = None,
+        give_up: Mapping[int, Outcome] | None = None,
+    ) -> None:
+        self.seeds = list(seeds)
+        self.records = Records()
+        self.outcomes = [Outcome(seed) for seed in seeds]
+        self.returns = np.zeros(len(seeds))
+        self.lengths = np.zeros(len(seeds), np.int64)
+        self._pulse = [-1, -1] if pulse is None else pulse
+        self._give_up = dict(give_up or {})
+        self.environments = [self._make(i, settings[i]) for i in range(len(seeds))]
+
+    @property
+    def running(self) -> bool:
+        """Whether any seed is still in training."""
+        return any(outcome.status == "running" for outcome in self.outcomes)
+
+    def reset(self, form: Format, frame: Frame) -> None:
+        """Begin the first episode of every seed, and write its first observation into `frame.current`."""
+        self._pulse[1] = 0
+        for i, environment in enumerate(self.environments):
+            if self._given_up(i, 0):
+                continue
+            self._pulse[0] = i
+            try:
+                store(form, frame.current, i, environment.reset())
+            except EnvironmentFailure as failure:
+                self.stop(i, "failed", 0, str(failure))
+        self._pulse[0] = -1
+
+    def step(self, actions: NDArray[Any], number: int, form: Format, frame: Frame) -> list[int]:
+        """Take a step in the environment of every seed that is running; an episode that ends is recorded.
+
+        Args:
+            actions: the action of each seed; a negative one where no action has a probability.
+            number: the frame's number, counted from 1.
+            form: how observations are stored.
+            frame: receives the steps, the observations that they led to, and those to act on next.
+
+        Returns:
+            The indices of the seeds that have no action to take.
+        """
+        pulse, without_action = self._pulse, []
+        pulse[1] = number
+        for i, environment in enumerate(self.environments):
+            if self.outcomes[i].status != "running":
+                continue
+            if self._give_up and self._given_up(i, number):
+                continue
+            action = int(actions[i])
+            if action < 0:
+                without_action.append(i)
+                continue
+            pulse[0] = i
+            try:
+                observation, reward, terminated, truncated = environment.step(action)
+                store(form, frame.arrived, i, observation)
+                self.returns[i] += reward
+                self.lengths[i] += 1
+                end = TERMINATED if terminated else TRUNCATED if truncated else CONTINUES
+                if end != CONTINUES:
+                    observation = environment.reset()
+            except EnvironmentFailure as failure:
+                self.stop(i, "failed", number, str(failure))
+                continue
+            store(form, frame.current, i, observation)
+            frame.step[i] = action, reward, end
+            if end != CONTINUES:
+                self.records.episode(self.seeds[i], number, float(self.returns[i]), int(self.lengths[i]))
+                self.returns[i] = self.lengths[i] = 0
+        pulse[0] = -1
+        return without_action
+
+    def stop(self, i: int, status: str, frame: int, reason: str) -> None:
+        """Leave a seed behind: it failed or diverged at a frame, with which its records end."""
+        self.outcomes[i] = Outcome(self.seeds[i], status, frame, reason)
+        self.records.drop_from(self.seeds[i], frame)
+
+    def finish(self, frame: int) -> None:
+        """Mark the seeds that are still running as done."""
+        for outcome in self.outcomes:
+            if outcome.status == "running":
+                outcome.status, outcome.frame = "done", frame
+
+    def restore(
+        self, states: Sequence[dict[str, Any]], frame: int, frames: int, form: Format, current: NDArray[Any]
+    ) -> None:
+        """Bring the environments to where a checkpoint left them, by the same seeds and the same actions.
+
+        Args:
+            states: the state of each environment.
+            frame: the frames that were done.
+            frames: the frames that are to be done.
+            form: how observations are stored.
+            current: the stored observations that the environments must come to.
+
+        Raises:
+            InputError: if an environment fails, or comes to another observation.
+        """
+        self._pulse[1] = frame + 1
+        for i, environment in enumerate(self.environments):
+            if self.outcomes[i].lost or self._given_up(i, frame + 1):
+                continue
+            if frame < frames:
+                self.outcomes[i].status = "running"
+            self._pulse[0] = i
+            try:
+                observation = form.pack(environment.restore(states[i])[None])[0]
+            except EnvironmentFailure as failure:
+                raise InputError(f"seed {self.seeds[i]}: {failure}") from None
+            if not np.array_equal(observation, current[i]):
+                raise InputError(
+                    f"seed {self.seeds[i]}: the environment, started from the same seed and given the same actions, "
+                    "does not come to the state of the checkpoint; it does not draw all its randomness from its seed"
+                )
+        self._pulse[0] = -1
+
+    def close(self) -> None:
+        """Close the environments."""
+        for environment in self.environments:
+            environment.close()
+
+    def _make(self, i: int, settings: TrainingSettings) -> Environment:
+        self._pulse[1] = -1
+        self._pulse[0] = i
+        environment = make_environment(settings.environment, self.seeds[i])
+        self._pulse[0] = -1
+        return environment
+
+    def _given_up(self, i: int, frame: int) -> bool:
+        """Whether a seed's environment must not be asked at this frame; the seed is stopped then."""
+        last = self._give_up.get(self.seeds[i])
+        if last is None or frame < last.frame:
+            return False
+        self.stop(i, last.status, frame, last.reason)
+        return True

@@ -1,0 +1,60 @@
+"""What the compiled program has counted: a row of progress for each seed, and which seeds have diverged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ipe.deep.actors import Actors
+from ipe.deep.learner import COUNTS, Program
+from ipe.deep.schedules import Timetable
+
+
+def record_progress(
+    actors: Actors, timetable: Timetable, program: Program, counts: NDArray[Any], frame: int, speed: float
+) -> None:
+    """Add a row of progress for each seed that is running; stop those whose errors are not finite.
+
+    Args:
+        actors: the seeds.
+        timetable: when each seed was updated.
+        program: the program that has counted.
+        counts: the sums since they were last read, one row for each seed, one column for each of `COUNTS`.
+        frame: the frames that are done.
+        speed: the frames per second of every seed.
+    """
+    for i, seed in enumerate(actors.seeds):
+        if actors.outcomes[i].status != "running":
+            continue
+        seen = _named(counts[i])
+        if seen["sound"] < seen["updates"]:
+            stop_diverged(actors, timetable, i, counts[i], frame)
+            continue
+        values = {name: seen[name] / seen["frames"] for name in ("epsilon", "entropy")}
+        updates = seen["updates"] or np.nan
+        values |= {name: seen[name] / updates for name in ("td_error", "ipe_error", "q_mean")}
+        values |= dict.fromkeys(_missing(program), np.nan)
+        actors.records.progress(seed, frame, **values, frames_per_second=speed)
+
+
+def stop_diverged(actors: Actors, timetable: Timetable, i: int, counts: NDArray[Any], frame: int) -> None:
+    """Stop a seed at its first update of errors that are not finite; if there was none, at its next action."""
+    seen = _named(counts)
+    if back := int(seen["updates"] - seen["sound"]):
+        wrong = timetable.frame_of_update(i, frame, back)
+        actors.stop(i, "diverged", wrong, "the temporal-difference errors are not finite")
+    else:
+        actors.stop(i, "diverged", frame + 1, "the action values are not finite")
+
+
+def _named(counts: NDArray[Any]) -> dict[str, float]:
+    return dict(zip(COUNTS, counts.tolist(), strict=True))
+
+
+def _missing(program: Program) -> Sequence[str]:
+    """The measurements that a behaviour does not have."""
+    without = [] if program.learns_policy else ["entropy", "ipe_error"]
+    return [*without, "epsilon"] if program.behaviour.epsilon is None else without

@@ -1,0 +1,124 @@
+"""The networks of a training run or a sweep, read from its store, to evaluate, watch or audit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ipe.base.words import did_you_mean
+from ipe.deep.environments import make_environment
+from ipe.deep.networks import Architecture
+from ipe.deep.playing import Trained
+from ipe.deep.programs import architecture
+from ipe.deep.progress import Outcome
+from ipe.errors import InputError
+from ipe.experiments.declared import Job, Setting
+from ipe.experiments.old_runs import is_old_run, read_old_run
+from ipe.experiments.snapshots import read_snapshot
+from ipe.experiments.store import Store, open_store
+
+_Part = tuple[Path, list[Outcome], list[int], dict[str, NDArray[Any]]]
+"""A file, the outcomes of some seeds, those that have networks, and the networks, whose first axis these seeds are."""
+
+
+def read_trained(folder: str | os.PathLike[str], frame_limit: int | None = None, setting: str | None = None) -> Trained:
+    """Read the networks of a run, as of the moment when its training last ended or was stopped.
+
+    Args:
+        folder: the folder of a training run, or of a sweep that keeps networks.
+        frame_limit: the frames after which an episode is truncated. Default: the run's own limit.
+        setting: the name of a setting, for a sweep of several.
+
+    Raises:
+        InputError: naming the file that is missing, damaged, or does not fit the settings.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError(f"there is no run {path}")
+    if is_old_run(path):
+        old = read_old_run(path)
+        settings, parts = old.settings, iter([(path / "networks.safetensors", old.outcomes, *old.networks())])
+    else:
+        store = open_store(path)
+        chosen = _chosen(store, setting)
+        settings, parts = chosen.settings, _parts(store, chosen)
+    where = settings.environment
+    if frame_limit is not None:
+        if frame_limit < 1:
+            raise InputError(f"frame_limit must be 1 or more, found {frame_limit}")
+        where = where.model_copy(update={"frame_limit": frame_limit})
+    environment = make_environment(where, 0)
+    environment.close()
+    shape = architecture(settings, environment.spec)
+    outcomes: list[Outcome] = []
+    networks: dict[int, dict[str, dict[str, NDArray[np.float32]]]] = {}
+    for file, ends, seeds, arrays in parts:
+        outcomes += ends
+        if seeds:
+            names = ("q", "policy") if settings.learns_policy else ("q",)
+            networks |= _by_seed(file, shape, names, seeds, arrays)
+    return Trained(path, settings, where, environment.spec, outcomes, networks)
+
+
+def _chosen(store: Store, name: str | None) -> Setting:
+    settings = store.sweep.settings
+    if name is None:
+        if len(settings) > 1:
+            raise InputError(
+                f"{store.folder} is a sweep of {len(settings)} settings; say which one is meant by its name, for "
+                f"instance {settings[0].name!r}"
+            )
+        return settings[0]
+    found = [setting for setting in settings if setting.name == name]
+    if not found:
+        near = did_you_mean(name, [setting.name for setting in settings])
+        raise InputError(f"{store.folder} has no setting {name!r}{near}")
+    return found[0]
+
+
+def _parts(store: Store, setting: Setting) -> Iterator[_Part]:
+    """Yield what each job of a setting has come to, in the order of the sweep's seeds."""
+    order = {seed: i for i, seed in enumerate(store.sweep.seeds)}
+    for job in sorted((job for job in store.jobs if job.key == setting.key), key=lambda job: order[job.seeds[0]]):
+        yield _part(store, job)
+
+
+def _part(store: Store, job: Job) -> _Part:
+    if (manifest := store.publication(job, verify=False)) is not None:
+        if not manifest.has_networks:
+            raise InputError(
+                f"{store.folder} has not kept its networks, which this needs; run the sweep with keep_networks "
+                "(`ipe sweep --keep-networks`), or train the setting with `ipe train`"
+            )
+        file, outcomes = manifest.path.with_suffix(".safetensors"), [Outcome(**end) for end in manifest.outcomes]
+        return file, outcomes, list(job.seeds), manifest.read_networks()
+    folder = store.work_folder(job)
+    snapshot = read_snapshot(store, job)
+    if snapshot is None:
+        return folder, [Outcome(seed) for seed in job.seeds], [], {}
+    return folder, snapshot.outcomes, list(job.seeds), snapshot.networks
+
+
+def _by_seed(
+    file: Path, shape: Architecture, names: tuple[str, ...], seeds: list[int], arrays: dict[str, NDArray[Any]]
+) -> dict[int, dict[str, dict[str, NDArray[np.float32]]]]:
+    """Return the networks of each seed, after a check that the arrays are of the shapes that the settings ask for."""
+    (i0, o0), (i1, o1), (i2, o2) = shape.layers
+    parts = {"matrix": (len(seeds), i1, o1), "rest": (len(seeds), i0 * o0 + o0 + o1 + i2 * o2 + o2)}
+    for name in names:
+        for part, expected in parts.items():
+            array = arrays.get(f"{name}.{part}")
+            if array is None or array.shape != expected or array.dtype != np.float32:
+                found = "is missing" if array is None else f"is {array.dtype} of shape {array.shape}"
+                raise InputError(
+                    f"{file} does not fit the run: {name}.{part} {found}, expected float32 of shape {expected}"
+                )
+    return {
+        seed: {name: {part: arrays[f"{name}.{part}"][i : i + 1] for part in parts} for name in names}
+        for i, seed in enumerate(seeds)
+    }

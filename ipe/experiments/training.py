@@ -1,0 +1,219 @@
+"""Training: a run of one setting for many seeds over the machine's cores, stopped and resumed at will.
+
+A training run is a sweep of one setting. Its store keeps the networks, and the checkpoints, from which a finished run
+can be given more frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from ipe.base.cores import available_cores
+from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
+from ipe.deep.checkpoints import newest_frame
+from ipe.deep.environments import make_environment
+from ipe.deep.native import library
+from ipe.deep.programs import architecture, check_spec
+from ipe.deep.progress import Outcome, Progress
+from ipe.deep.settings import TrainingSettings, paper_settings
+from ipe.deep.stopping import stopping
+from ipe.deep.tensorboard import check_tensorboard
+from ipe.errors import InputError
+from ipe.experiments.declared import Job, Sweep, read_seeds
+from ipe.experiments.engine import run_jobs, status_of
+from ipe.experiments.jobs import JobOptions
+from ipe.experiments.leases import take_lease
+from ipe.experiments.ledger import Ledger
+from ipe.experiments.old_runs import carry_over, is_old_run, read_old_run
+from ipe.experiments.runs import read_runs
+from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, create_store, open_store, with_more_frames
+from ipe.experiments.watchdog import HANG_SECONDS
+
+Callback = Callable[[Progress], bool | None]
+"""Called with the progress of a batch, about once a second; True stops the training, with a checkpoint."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What a run has come to."""
+
+    folder: Path
+    status: str
+    """done; stopped, and can be resumed; or failed: some jobs could not be done, and can be resumed."""
+    outcomes: list[Outcome]
+    """The outcome of each seed."""
+    episodes: pa.Table
+    """seed, frame, return, length."""
+    progress: pa.Table
+    """seed, frame, epsilon, entropy, td_error, ipe_error, q_mean, frames_per_second."""
+    notes: list[str]
+    """What went wrong on the way, in sentences."""
+
+
+def train(
+    settings: TrainingSettings | str,
+    *,
+    seeds: int | Sequence[int] = 1,
+    out: str | os.PathLike[str] | None = None,
+    processes: int | None = None,
+    batch_seeds: int | None = None,
+    checkpoint_seconds: float = 300.0,
+    tensorboard: bool = False,
+    callback: Callback | None = None,
+) -> TrainingResult:
+    r"""Train DQN with a behaviour of the paper, epsilon-IPE by default, for several seeds at once.
+
+    The Q-network descends :math:`(r + \gamma \max_b Q^-(s',b) - Q(s,a))^2` on minibatches from the replay; the policy
+    network descends :math:`\delta^2`, :math:`\delta = r + \gamma \sum_b \pi(b|s') Q^-(s',b) - Q^-(s,a)`, with
+    :math:`Q^-` the target network; and :math:`\epsilon` of the behaviour, epsilon-greedy on Q, has the entropy of
+    :math:`\pi(\cdot|s)` (Chan, De Asis and Sutton, 2020).
+
+    Ctrl-C stops with a checkpoint, and so does SIGTERM; `resume` goes on. The result of a seed depends on its settings
+    and the seed alone.
+
+    Args:
+        settings: what to train (`paper_settings` has the paper's), or an environment's id, for the paper's settings.
+        seeds: how many seeds, from 0 on; or which.
+        out: a new folder for the run. Default: `runs/ENVIRONMENT-BEHAVIOUR`.
+        processes: how many processes train at the same time. Default: one per core. 0: train in this process, with JAX
+            as it is configured here, one batch after the other; its numbers may round differently.
+        batch_seeds: the seeds per process. Default: as many as its cache serves best.
+        checkpoint_seconds: the seconds between checkpoints.
+        tensorboard: whether to write TensorBoard's files too.
+        callback: called with each batch's progress; if it returns True, training stops.
+
+    Returns:
+        What the run has come to.
+
+    Raises:
+        InputError: for an environment or settings that do not fit; nothing is written then.
+        KeyboardInterrupt: after Ctrl-C, when the checkpoints are written.
+    """
+    if isinstance(settings, str):
+        settings = paper_settings(settings)
+    chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
+    folder = Path(out) if out is not None else default_folder(settings)
+    options, count = _options(checkpoint_seconds, processes, tensorboard)
+    environment = make_environment(settings.environment, chosen[0])  # refused here, not in a process
+    environment.close()
+    spec = environment.spec
+    check_spec(spec)
+    limit = most_seeds(settings, spec.image, spec.actions)
+    if batch_seeds is not None and not 1 <= batch_seeds <= limit:
+        raise InputError(f"batch_seeds must lie between 1 and {limit}, found {batch_seeds}")
+    most = batch_seeds or min(limit, seeds_per_batch(settings, spec.image))
+    library.choose(architecture(settings, spec))
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
+    sweep = Sweep.of_one(settings, chosen)
+    jobs = [Job(sweep.settings[0].key, tuple(batch)) for batch in split_seeds(chosen, most, max(count, 1))]
+    store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
+    with _alone(store.folder):
+        return _train(store, options, count, callback)
+
+
+def resume(
+    folder: str | os.PathLike[str],
+    *,
+    frames: int | None = None,
+    processes: int | None = None,
+    checkpoint_seconds: float = 300.0,
+    tensorboard: bool = False,
+    callback: Callback | None = None,
+) -> TrainingResult:
+    """Go on with a run that was stopped, as if it had never been stopped: the same bytes come out.
+
+    Args:
+        folder: the folder of the run. A run of an earlier version is turned into one of this version.
+        frames: more frames than the run was to have. Default: as many.
+        processes, checkpoint_seconds, tensorboard, callback: as in `train`.
+    """
+    options, count = _options(checkpoint_seconds, processes, tensorboard)
+    path = Path(folder)
+    open_run(path)  # refused before anything is written
+    with _alone(path):
+        store = carry_over(read_old_run(path)) if is_old_run(path) else open_run(path)
+        if frames is not None:
+            store = with_more_frames(store, frames)
+        return _train(store, options, count, callback)
+
+
+def open_run(folder: str | os.PathLike[str]) -> Store:
+    """Open the store of a training run, or describe a run of an earlier version as one.
+
+    Raises:
+        InputError: if there is no run, or the folder holds a sweep of several settings.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError(f"there is no run {path}")
+    if is_old_run(path):
+        old = read_old_run(path)
+        return Store(path, old.sweep, old.jobs, (NETWORKS, CHECKPOINTS))
+    store = open_store(path)
+    if (count := len(store.sweep.settings)) > 1:
+        raise InputError(f"{path} holds a sweep of {count} settings; go on with: ipe sweep --resume {path}")
+    return store
+
+
+def default_folder(settings: TrainingSettings) -> Path:
+    """Return `runs/ENVIRONMENT-BEHAVIOUR`, with what a file's name cannot have replaced."""
+    name = "".join(c if c.isalnum() or c in "-._" else "-" for c in settings.environment.id)
+    return Path("runs") / f"{name}-{settings.behaviour}"
+
+
+def unfinished_frames(store: Store) -> list[int]:
+    """Return the frames that each seed of a run has done that is still in training, as of its newest checkpoint."""
+    frames = []
+    for job in store.jobs:
+        if store.publication(job, verify=False) is None:
+            frames += [newest_frame(store.work_folder(job)) or 0] * len(job.seeds)
+    return frames
+
+
+def _train(store: Store, options: JobOptions, processes: int, callback: Callback | None) -> TrainingResult:
+    numbers = {job.id: i for i, job in enumerate(store.jobs)}
+
+    def report(job: Job, progress: Progress) -> bool | None:
+        return None if callback is None else callback(replace(progress, batch=numbers[job.id]))
+
+    if processes == 0:  # to end this process for an environment that hangs would not be for the library to decide
+        options = replace(options, hang_seconds=None)
+    with stopping() as stop:
+        ledger = Ledger(store, store.jobs, stop, report=report)
+        run_jobs(ledger, options, processes)
+    if stop.signal is not None:
+        raise KeyboardInterrupt("stopped, with checkpoints")
+    if ledger.refused:
+        raise InputError(ledger.refused[0])
+    (runs,) = read_runs(store.folder)
+    return TrainingResult(store.folder, status_of(ledger), runs.outcomes, runs.episodes, runs.progress, ledger.notes)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes from training the same run: two of them would take the jobs from each other."""
+    lease = take_lease(folder / "claims", "training")
+    if lease is None:
+        raise InputError(f"another process is training the run {folder}")
+    try:
+        yield
+    finally:
+        lease.finish()
+
+
+def _options(checkpoint_seconds: float, processes: int | None, tensorboard: bool) -> tuple[JobOptions, int]:
+    if not checkpoint_seconds >= 0.0:
+        raise InputError(f"checkpoint_seconds must be 0 or more, found {checkpoint_seconds}")
+    if processes is not None and processes < 0:
+        raise InputError(f"processes must be 0 or more, found {processes}")
+    if tensorboard:
+        check_tensorboard()
+    count = available_cores() if processes is None else processes
+    return JobOptions(checkpoint_seconds, HANG_SECONDS, tensorboard, begin_again=False), count
