@@ -1,4 +1,4 @@
-"""Claims: sentences of a paper, each with a verdict and the numbers that it rests on."""
+"""Claims: sentences of a paper, each with a verdict and the numbers behind the verdict."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Claim:
 
     Attributes:
         name: a short name, for programs.
-        figure: which part of the study it is about.
+        figure: the part of the study that the sentence is about.
         words: the sentence, as the paper (or, for additions, this library) says it.
-        verdict: whether the data agree.
-        finding: what was found, with its number, in one sentence.
+        verdict: whether the data agree with the sentence.
+        finding: the result with its number, in one sentence.
         numbers: the numbers behind the finding.
         addition: whether the sentence is this library's own, not the paper's.
     """

@@ -1,7 +1,7 @@
 r"""Comparisons of runs: the chance that one algorithm beats another, differences, and performance profiles.
 
-One number per run in (see `ipe.analysis.scores`). Scores of several tasks are given as a mapping; runs are then
-resampled within each task, and every task weighs the same.
+The functions take one number per run (see `ipe.analysis.scores`). Scores of several tasks are given as a mapping; runs
+are then resampled within each task, and every task weighs the same.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def performance_profile(
         scores: one number per run, or a mapping of tasks.
         tau: the thresholds.
         seed: a seed or a generator.
-        level: of each interval by itself, not of all at once.
+        level: the level of each interval by itself, not of all at once.
         resamples: how often the runs are drawn again.
 
     Example:

@@ -54,9 +54,9 @@ def trailing_curve(frames: ArrayLike, returns: ArrayLike, grid: ArrayLike, windo
 
     Args:
         frames: the frame at which each episode ended, in order.
-        returns: the return of each.
+        returns: the return of each episode.
         grid: the frames at which the curve is wanted, in any order.
-        window: episodes in the mean.
+        window: how many episodes the mean is over.
 
     Returns:
         One value per grid point; NaN before the first end.
@@ -77,7 +77,7 @@ def curves(episodes: Any, grid: ArrayLike, seeds: Sequence[int] | None = None, w
         grid: the frames at which the curves are wanted.
         seeds: the runs, in the order of the rows. A seed without a finished episode is a row of NaN; one that the
             table has and this list has not is left out. By default all seeds of the table, in ascending order.
-        window: episodes in the mean.
+        window: how many episodes the mean is over.
 
     Returns:
         Shape (runs, grid).
@@ -93,13 +93,13 @@ def curves(episodes: Any, grid: ArrayLike, seeds: Sequence[int] | None = None, w
 
 
 def recorded_curves(progress: Any, name: str, grid: ArrayLike, seeds: Sequence[int] | None = None) -> Array:
-    """What every run last recorded by each frame of the grid: epsilon, entropy and so on.
+    """The last value that every run recorded by each frame of the grid: of epsilon, entropy and so on.
 
     Args:
         progress: columns seed, frame and `name`. A NaN says that nothing was recorded there.
         name: the column.
         grid: the frames.
-        seeds: as for `curves`.
+        seeds: the runs, as for `curves`.
 
     Returns:
         Shape (runs, grid); NaN before the first record.
@@ -137,9 +137,9 @@ def auc_of_episodes(frames: ArrayLike, returns: ArrayLike, total_frames: int, wi
 
     Args:
         frames: the frame at which each episode ended, in order. Ends after T do not count.
-        returns: the return of each.
+        returns: the return of each episode.
         total_frames: T.
-        window: episodes in the mean.
+        window: how many episodes the mean is over.
 
     Returns:
         The area; NaN if no episode ended by T.

@@ -1,4 +1,4 @@
-"""What the runs of a store were made with."""
+"""The versions and processors that the runs of a store were made with."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def run_versions(folder: str | os.PathLike[str]) -> dict[str, list[str]]:
     """The versions of packages, and the processors, that the runs of a store were made with.
 
     Args:
-        folder: of the store.
+        folder: the store's folder.
 
     Returns:
-        By package, and `cpu`: every version that some run was made with. More than one means that not all runs can be
-        had again, byte for byte, from one of them.
+        For each package, every version that some run was made with; under `cpu`, every processor. With more than one
+        version, no single installation reproduces all runs byte for byte.
     """
     found: dict[str, set[str]] = {}
     for content in _contents(Path(folder)):

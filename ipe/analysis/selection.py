@@ -1,7 +1,7 @@
 r"""Selection: the best setting of a sweep by its mean AUC, how sure that is, and the whole ranking.
 
-One number per run in (see `ipe.analysis.scores`). The mean of the setting that looked best, on the runs it was chosen
-by, flatters it: the more settings, the more. Report it on fresh runs.
+The functions take one number per run (see `ipe.analysis.scores`). On the runs that chose it, the best setting looks
+better than it is, the more so the more settings there were. Report its mean on fresh runs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Selection:
     Attributes:
         best: the setting with the largest mean; of several with the same, the one given first.
         ties: all settings with that mean, if more than one.
-        probability: that `best` is the best (`RankedSetting.probability_best`).
+        probability: the chance that `best` is the best setting (`RankedSetting.probability_best`).
         ranking: every setting, best first.
     """
 

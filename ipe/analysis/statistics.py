@@ -1,6 +1,7 @@
 r"""Statistics of one group of runs: the interquartile mean, and where most runs to come will lie.
 
-One number per run in (see `ipe.analysis.scores`). Intervals around a statistic are in `ipe.analysis.bootstrap`.
+The functions take one number per run (see `ipe.analysis.scores`). Intervals around a statistic are in
+`ipe.analysis.bootstrap`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ class ToleranceInterval:
     """Two of the sorted scores, between which at least a share of all runs to come lies, with some confidence.
 
     Attributes:
-        low: the score of rank `rank`.
-        high: the score of rank n + 1 - `rank`.
-        rank: from 1 (the least and the greatest score).
+        low: the lower end, the score of rank `rank` from below.
+        high: the upper end, the score of rank `rank` from above.
+        rank: the rank of the two ends; 1 means the least and the greatest score.
         n: the number of runs.
-        coverage: the share that was asked for.
-        confidence: that was asked for.
-        attained_confidence: that the interval covers `coverage`; at least `confidence`.
-        attained_coverage: the share that it covers with `confidence`; at least `coverage`.
+        coverage: the share of runs that was asked for.
+        confidence: the confidence that was asked for.
+        attained_confidence: the confidence that the interval covers `coverage`; at least `confidence`.
+        attained_coverage: the share that the interval covers with `confidence`; at least `coverage`.
     """
 
     low: float
@@ -49,8 +50,8 @@ def interquartile_mean(scores: ArrayLike) -> float:
 
     .. math:: \mathrm{IQM} = \frac{1}{n - 2 g} \sum_{i = g + 1}^{n - g} x_{(i)} ,
 
-    which is `scipy.stats.trim_mean(x, 0.25)` and rliable's definition. Less at the mercy of single runs than the mean,
-    and with a narrower interval than the median.
+    which is `scipy.stats.trim_mean(x, 0.25)` and rliable's definition. Single runs move it less
+    than the mean, and its interval is narrower than that of the median.
 
     Args:
         scores: one number per run.
@@ -82,13 +83,14 @@ def tolerance_interval(scores: ArrayLike, *, coverage: float, confidence: float 
     Args:
         scores: one number per run.
         coverage: the share :math:`\beta`.
-        confidence: that the share is at least that large.
+        confidence: the probability with which the share is at least that large.
 
     Returns:
         The interval, its ranks, and the confidence and coverage attained (order statistics come in steps).
 
     Raises:
-        InputError: n runs cannot say so much even from least to greatest; with the n that can.
+        InputError: if even the least and the greatest of n runs do not cover that share; the message says how many runs
+            would.
 
     Example:
         >>> interval = tolerance_interval(range(46), coverage=0.9)
@@ -112,7 +114,7 @@ def tolerance_interval(scores: ArrayLike, *, coverage: float, confidence: float 
 
 
 def tolerance_rank(n: int, *, coverage: float, confidence: float = 0.95) -> int:
-    """The largest rank r such that the r-th least and the r-th greatest of n scores are such an interval."""
+    """The largest rank r for which the r-th least and the r-th greatest of n scores are a tolerance interval."""
     n = check_count(n, "n")
     share, sure = check_share(coverage, "coverage"), check_share(confidence, "confidence")
     ranks = np.arange(1, n // 2 + 1)
@@ -128,7 +130,7 @@ def tolerance_rank(n: int, *, coverage: float, confidence: float = 0.95) -> int:
 
 
 def runs_for_tolerance(*, coverage: float, confidence: float = 0.95) -> int:
-    r"""The least number of runs whose least and greatest score are such an interval.
+    r"""The least number of runs whose least and greatest score are a tolerance interval.
 
     That is the least n with :math:`1 - n \beta^{n-1} + (n - 1) \beta^n \ge` the confidence.
 

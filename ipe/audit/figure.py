@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 
 from ipe.audit.result import Audit, SampleAudit, TableAudit
 from ipe.base.arrays import Array
+from ipe.base.looks import look_of
 from ipe.figures.style import OKABE_ITO, new_figure, style
 
-_EVALUATION, _GREEDY = OKABE_ITO["blue"], OKABE_ITO["vermillion"]
+_EVALUATION, _GREEDY = look_of("ipe").colour, look_of("greedy").colour
 _SHADES = {
     "noise": "#9a9a9a",
     "estimation": OKABE_ITO["sky"],

@@ -55,9 +55,9 @@ BEHAVIOURS: dict[str, int] = {
     "ipe": 2,
     "boltzmann": 3,
     "linear": 4,
-    "tau-ipe": 5,
+    "conservative": 5,
     "greedy": 7,
-    "conservative": 8,
+    "tau-ipe": 9,
     "vdbe": 10,
 }
 """The slots of behaviours by name. A behaviour that is not listed gets another slot, which its name decides."""

@@ -41,8 +41,8 @@ def page_model(mdp: FiniteMDP, name: str) -> dict[str, Any]:
     """A two-state MDP as the page holds it (`web/math/model.js` says how), ready for JSON.
 
     Args:
-        mdp: exactly two of its states are not terminal.
-        name: what the page calls it.
+        mdp: the MDP; exactly two of its states are not terminal.
+        name: the name of the MDP on the page.
 
     Example:
         >>> from ipe.zoo import switch_stay

@@ -1,4 +1,4 @@
-"""The explorer on this machine's own address, for as long as the program runs."""
+"""A server that shows the explorer to this machine alone, for as long as the program runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipe.errors import InputError
 
 HOST = "127.0.0.1"
 HTTP_PORT = 80
-"""The port that an address means if it names none."""
+"""The port of an address that names no port."""
 
 
 class ExplorerServer(ThreadingHTTPServer):
@@ -40,16 +40,16 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port that the server listens on."""
         return int(self.server_address[1])
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{HOST}:{self.port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is no error of ours."""
+        """Say nothing: a browser that hangs up is not an error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -58,17 +58,17 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """The page."""
+        """Send the page."""
         self._answer(body=True)
 
     def do_HEAD(self) -> None:
-        """The page's headers."""
+        """Send the page's headers."""
         self._answer(body=False)
 
     def _answer(self, *, body: bool) -> None:
         port = self.server.port
         ours = {f"{host}:{port}" for host in (HOST, "localhost")}
-        if port == HTTP_PORT:  # which is left out then
+        if port == HTTP_PORT:  # browsers leave port 80 out of the header
             ours |= {HOST, "localhost"}
         if self.headers.get("Host") not in ours:
             # Another site's name that leads to this address: its scripts are not to read the page.
@@ -88,4 +88,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(self.server.page)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is printed for each request."""
+        """Print nothing for a request."""

@@ -74,7 +74,7 @@ def inside_state(centre: Array, half: float, square: bool) -> Inside:
 
 
 class _Plan(ABC):
-    """What the routing of one pair needs to know of the whole: the places, and who else leaves a state."""
+    """The whole diagram, as far as the path of one pair depends on it: all places, and all pairs that leave a state."""
 
     centres: Array
     gap: float

@@ -41,7 +41,7 @@ def draw_polytope(
     r"""Draw the value polytope: all :math:`(V^\pi(s_0), V^\pi(s_1))`, and the deterministic policies by name.
 
     Args:
-        mdp: exactly two of its states are not terminal.
+        mdp: the MDP; exactly two of its states are not terminal.
         path: the file to write: `.svg`, `.png` or `.pdf`.
         ax: axes to draw into, instead of a figure of its own with a legend; `ax.legend()` adds one.
         include: points, shape (..., 2), that the axes must show too and that labels keep clear of.
@@ -83,12 +83,12 @@ def draw_value_map(
     r"""Draw where acting on values leads: an arrow from each :math:`V` to the value :math:`V^\pi` of its policy.
 
     Args:
-        mdp: exactly two of its states are not terminal.
+        mdp: the MDP; exactly two of its states are not terminal.
         points: value functions :math:`V` of those two states, shape (n, 2).
-        images: their images :math:`V^\pi`, one panel each: a mapping from titles to arrays of shape (n, 2), or
+        images: the images :math:`V^\pi`, one panel each: a mapping from titles to arrays of shape (n, 2), or
             one such array. Default, as in the paper: the evaluation policy beside the greedy policy.
         path: the file to write: `.svg`, `.png` or `.pdf`.
-        labels: as in `draw_polytope`.
+        labels: whether the deterministic policies are named, as in `draw_polytope`.
 
     Returns:
         The figure: panels with the same axes, and a legend below them.

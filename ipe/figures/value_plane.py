@@ -87,7 +87,7 @@ def root_figure(ax: Axes) -> Figure:
 
 
 def polytope_handles(polytope: ValuePolytope) -> list[Artist]:
-    """What the legend says of the polytope."""
+    """The legend's entries for the polytope."""
     first, second = (_plain(polytope.mdp.state_name(s)) for s in polytope.states)
     what = "value polytope: the values of all policies"
     area = Patch(facecolor=_FILL, edgecolor=EDGE, label=what)
@@ -166,9 +166,11 @@ def _write_names(ax: Axes, polytope: ValuePolytope, names: dict[tuple[float, flo
         note.set_position((72 * (x - side * label.width / 2), 72 * y))
 
 
-def _near_others(label: Label, anchors: Array, own: Array) -> Array:
-    """For each place of a label, how much it looks like that of another mark: from 0 to 1, where it touches one."""
-    others = anchors[np.abs(anchors - own).max(axis=1) > 0.1]  # marks on top of each other share their labels' places
+def _near_others(label: Label, anchors: Array, anchor: Array) -> Array:
+    """For each place of a label, how close it is to another mark: from 0 (far) to 1 (it touches one)."""
+    others = anchors[
+        np.abs(anchors - anchor).max(axis=1) > 0.1
+    ]  # marks at one place share their labels' places
     half = np.array([label.width, label.height]) / 2
     outside = np.maximum(np.abs(label.places[:, None] - others) - half, 0.0)
     distance = np.hypot(outside[..., 0], outside[..., 1])

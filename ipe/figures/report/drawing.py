@@ -109,7 +109,7 @@ def draw_panels(panels: Sequence[SensitivityPanel], chosen: Sequence[Row]) -> Fi
 
 
 def words(value: Any) -> str:
-    """A hyperparameter's value as a tick says it.
+    """A hyperparameter's value as the label of a tick.
 
     Example:
         >>> [words(value) for value in (0.001, 1e-05, 64, True, "paper", None)]
@@ -121,7 +121,7 @@ def words(value: Any) -> str:
 
 
 def short_names(rows: Sequence[Row]) -> list[str]:
-    """What tells these settings apart, for a legend: their cases, or the values in which they differ."""
+    """Short names that tell the settings apart in a legend: their cases, or the values in which they differ."""
     settings = [row.series.setting for row in rows]
     names = [setting.case for setting in settings]
     if len(set(names)) < len(names):

@@ -1,1 +1,1 @@
-"""What the studies of deep learning have in common: sweeps that are run, read back, judged and reported."""
+"""The common parts of the studies of deep learning: sweeps are run, read back, judged and reported."""

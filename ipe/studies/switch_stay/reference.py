@@ -51,16 +51,16 @@ REFERENCE: dict[str, dict[float, Reference]] = {
 SLACK = 0.14
 """Standard deviations by which a mean of 1000 runs may differ from the reference: four of its standard errors."""
 LEAST = 0.005
-"""What the reference's last digit leaves open."""
+"""The difference that rounding of the reference's last digit can make."""
 
 
 def off_by(mean: float, reference: float, sd: float, runs: int) -> float:
-    """How far a mean is from its reference, as a share of what is allowed for so many runs."""
+    """The distance of a mean from its reference, as a share of the distance that this number of runs allows."""
     return abs(mean - reference) / max(SLACK * sd * max(1.0, float(np.sqrt(1000 / runs))), LEAST)
 
 
 def judge_reference(grids: Mapping[str, tuple[Array, Array, Array]], runs: int, steps: int) -> list[Claim]:
-    """Whether the means agree with the reference; nothing, if the study's length is another."""
+    """The claim that the means agree with the reference; no claim if the study has another number of steps."""
     if steps != 500:
         return []
     worst: dict[str, float] = {}

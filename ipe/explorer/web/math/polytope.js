@@ -74,8 +74,8 @@ function arc(lines, i, tied, sign, start, end) {
   let breaks = breakPoints(signed, lo, hi);
   if (tied !== null) breaks = lo < tied && tied < hi ? [tied] : []; // both arcs turn in the very same point
   const between = breaks.map((t) => {
-    const own = sign * greatest(signed.map(({ intercept, slope }) => intercept + t * slope));
-    return i === 0 ? [own, t] : [t, own];
+    const extreme = sign * greatest(signed.map(({ intercept, slope }) => intercept + t * slope));
+    return i === 0 ? [extreme, t] : [t, extreme];
   });
   return [start, ...between, end];
 }

@@ -20,8 +20,8 @@ export function actionValues(model, v) {
 export function linesOf(model, s, policies = null) {
   const rows = model.actions[s];
   const mixed = (pi, part) => dot(pi, rows.map(part));
-  const line = (reward, own, other) => {
-    const rest = 1 - model.gamma * own;
+  const line = (reward, stay, other) => {
+    const rest = 1 - model.gamma * stay;
     return { intercept: reward / rest, slope: (model.gamma * other) / rest };
   };
   if (policies === null) return rows.map(({ reward, next }) => line(reward, next[s], next[1 - s]));

@@ -14,7 +14,7 @@ const PLACES = [1, 2].flatMap((ring) => SIDES.map(([dx, dy]) => [dx, dy, ring]))
 export function placeLabels(labels, frame, strokes, covered) {
   const marks = labels.map(({ x, y }) => ({ x, y, width: 10, height: 10 }));
   const taken = [];
-  return labels.map((label, own) => {
+  return labels.map((label, index) => {
     let best = null;
     for (const [dx, dy, ring] of PLACES) {
       const more = 8 * (ring - 1);
@@ -27,7 +27,7 @@ export function placeLabels(labels, frame, strokes, covered) {
       const cost =
         20 * outside(box, frame) +
         6 * taken.filter((other) => overlap(box, other)).length +
-        4 * marks.filter((mark, k) => k !== own && overlap(box, mark)).length +
+        4 * marks.filter((mark, k) => k !== index && overlap(box, mark)).length +
         0.3 * strokes.filter(([x, y]) => overlap(box, { x, y, width: 2, height: 2 })).length +
         (covered(box.x, box.y) ? 1 : 0) +
         1.5 * (ring - 1);

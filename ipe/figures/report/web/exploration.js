@@ -30,8 +30,8 @@ function explorationChart(environment, name, label, heading) {
     lines = shown.list
       .filter(({ index }) => environment.settings[index][name])
       .map(({ index, slot }) => {
-        const own = environment.settings[index][name];
-        return { slot, name: environment.settings[index].name, values: own.mean, low: own.low, high: own.high };
+        const recorded = environment.settings[index][name];
+        return { slot, name: environment.settings[index].name, values: recorded.mean, low: recorded.low, high: recorded.high };
       });
     const [low, high] = extent(lines.flatMap((line) => [line.values, line.low ?? [], line.high ?? []]));
     return {

@@ -79,9 +79,9 @@ export function rankingSection(report, environment) {
     body.replaceChildren(...part.map(tableRow));
     mark();
     for (const head of heads) {
-      const own = head.getAttribute("data-key") === view.sort;
-      head.setAttribute("aria-sort", own ? (view.up ? "ascending" : "descending") : "none");
-      head.querySelector(".arrow").textContent = own ? (view.up ? " ▲" : " ▼") : "";
+      const sorted = head.getAttribute("data-key") === view.sort;
+      head.setAttribute("aria-sort", sorted ? (view.up ? "ascending" : "descending") : "none");
+      head.querySelector(".arrow").textContent = sorted ? (view.up ? " ▲" : " ▼") : "";
     }
     count.textContent = `${part.length} of ${plural(rows.length, "setting")}${found.length < rows.length ? ` (${found.length} match)` : ""}.`;
     more.hidden = found.length <= first;

@@ -52,7 +52,7 @@ export function settingsSection(report) {
     differing.length ? html("h3", {}, "What varies") : null,
     differing.length ? table(["setting", "values"], differing, "What varies between settings") : null,
     html("details", {}, html("summary", {}, "What all settings share"), table(["setting", "value"], rows(Object.entries(common)), "What all settings share")),
-    ...versions.map(([words, own]) => html("details", {}, html("summary", {}, `Versions ${words}`), table(["package", "version"], rows(Object.entries(own)), `Versions ${words}`))),
+    ...versions.map(([words, found]) => html("details", {}, html("summary", {}, `Versions ${words}`), table(["package", "version"], rows(Object.entries(found)), `Versions ${words}`))),
     html("p", { class: "hint" }, `Beside this page: ${report.files.join(", ")}.`),
   );
 }
