@@ -1,15 +1,17 @@
-"""What a sweep is once its file is read: settings, seeds, and the jobs that they make."""
+"""What a sweep is once its file is read: settings, seeds, and the jobs that they make; how two sweeps differ."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from ipe.base.nested import flatten
 from ipe.base.numbers import is_whole, seed_number
+from ipe.base.words import short
 from ipe.deep.settings import TrainingSettings, read_settings
 from ipe.errors import InputError
 
@@ -138,3 +140,74 @@ def read_seeds(value: Any) -> list[int]:
             raise InputError(f"seeds[{i}] = {seed} is there twice")
         seen.add(seed)
     return list(value)
+
+
+def check_contains(sweep: Sweep, stored: Sweep) -> None:
+    """Refuse a sweep that lacks a setting or a seed of a stored one; it may have more, and other names.
+
+    Raises:
+        InputError: naming the setting, its first field that differs and both values; or the seed.
+    """
+    keys = {setting.key for setting in sweep.settings}
+    for setting in stored.settings:
+        if setting.key not in keys:
+            raise InputError(f"{_missing(setting, sweep.settings)}; a sweep can be given more settings, not other ones")
+    if missing := [seed for seed in stored.seeds if seed not in set(sweep.seeds)]:
+        listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        which = f"seed {listed} is" if len(missing) == 1 else f"seeds {listed} are"
+        raise InputError(f"its {which} not in this sweep, which can be given more seeds, not fewer")
+
+
+def merged_jobs(existing: Sequence[Job], jobs: Iterable[Job]) -> list[Job]:
+    """Return the jobs that are there, and new ones for the seeds that they do not cover.
+
+    Example:
+        >>> [job.seeds for job in merged_jobs([Job("k", (0, 1))], [Job("k", (0, 1, 2)), Job("k", (3, 4))])]
+        [(0, 1), (2,), (3, 4)]
+    """
+    covered = {(job.key, seed) for job in existing for seed in job.seeds}
+    left = ((job.key, tuple(seed for seed in job.seeds if (job.key, seed) not in covered)) for job in jobs)
+    return [*existing, *(Job(key, seeds) for key, seeds in left if seeds)]
+
+
+def check_jobs(sweep: Sweep, jobs: Sequence[Job]) -> None:
+    """Refuse jobs that do not hold every seed of every setting once.
+
+    Raises:
+        InputError: naming the setting and the seed.
+    """
+    names, seeds = {setting.key: setting.name for setting in sweep.settings}, set(sweep.seeds)
+    covered: set[tuple[str, int]] = set()
+    for job in jobs:
+        if job.key not in names:
+            raise InputError(f"the job {job.id} is of a setting that is not in the sweep")
+        for seed in job.seeds:
+            where = f"setting {names[job.key]!r}, seed {seed}"
+            if seed not in seeds:
+                raise InputError(f"{where}: there is a job for it, and it is not in the sweep")
+            if (job.key, seed) in covered:
+                raise InputError(f"{where}: it is in two jobs")
+            covered.add((job.key, seed))
+    for key, name in names.items():
+        if left := [seed for seed in sweep.seeds if (key, seed) not in covered]:
+            raise InputError(f"setting {name!r}, seed {left[0]}: it is in no job")
+
+
+def _missing(wanted: Setting, settings: Sequence[Setting]) -> str:
+    """Name the setting that is missing, and how the one most like it differs."""
+    mine = flatten(wanted.settings.model_dump())
+    same_name = [setting for setting in settings if setting.name == wanted.name]
+    found = [(_differences(mine, flatten(other.settings.model_dump())), other) for other in same_name or settings]
+    unlike, nearest = min(found, key=lambda pair: len(pair[0]))
+    path, before, now = unlike[0]
+    more = f" (and {len(unlike) - 1} more fields differ)" if len(unlike) > 1 else ""
+    values = f"{path} is {short(before)} there and {short(now)}"
+    if nearest.name == wanted.name:
+        return f"in its setting {wanted.name!r}, {values} in this sweep{more}"
+    return f"its setting {wanted.name!r} is not in this sweep; the nearest is {nearest.name!r}: {values} here{more}"
+
+
+def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return the fields in which two settings differ, by path, with both values; None for a missing one."""
+    pairs = [(path, one.get(path), other.get(path)) for path in {**one, **other}]
+    return [(path, a, b) for path, a, b in pairs if a != b or type(a) is not type(b)]

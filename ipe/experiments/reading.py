@@ -1,4 +1,4 @@
-"""Reading what jobs have come to: the first sound publication of each, and a sentence for every one that is not."""
+"""Reading what jobs have come to: the first sound publication of each, or its newest checkpoint; and what is wrong."""
 
 from __future__ import annotations
 
@@ -11,14 +11,52 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ipe.base.cores import available_cores
+from ipe.deep.checkpoints import load_checkpoint, under
+from ipe.deep.progress import Outcome
+from ipe.deep.records import Records
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
 from ipe.experiments.publications import Manifest, manifest_paths, read_manifest
-from ipe.experiments.snapshots import read_snapshot
 from ipe.experiments.store import Store
 from ipe.experiments.tables import as_results, read_results_bytes, with_speeds
+
+_NETWORKS = ("state.q.", "state.policy.")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A job at its newest checkpoint."""
+
+    outcomes: list[Outcome]
+    """How far each seed has come."""
+    records: Records
+    """The records so far."""
+    networks: dict[str, NDArray[Any]]
+    """The networks, as `ipe.deep.loop.Loop.networks` names them; the first axis is the seeds."""
+
+
+def read_snapshot(store: Store, job: Job) -> Snapshot | None:
+    """Read what a job has come to at its newest valid checkpoint; None if it has none.
+
+    Raises:
+        InputError: if the job has checkpoints, and all are damaged.
+    """
+    checkpoint = load_checkpoint(store.work_folder(job), only=("records.", *_NETWORKS))
+    if checkpoint is None:
+        return None
+    outcomes = [Outcome(**outcome) for outcome in checkpoint.data["outcomes"]]
+    for outcome in outcomes:
+        if outcome.status == "running":
+            outcome.frame = checkpoint.frame
+    networks = {
+        name: array[: len(job.seeds)]
+        for name, array in under("state.", checkpoint.arrays).items()
+        if name.startswith(("q.", "policy."))
+    }
+    return Snapshot(outcomes, Records.from_arrays(under("records.", checkpoint.arrays)), networks)
 
 
 @dataclass(frozen=True)
@@ -128,7 +166,12 @@ def _read(store: Store, job: Job, setting: int, paths: Sequence[Path], kinds: Se
     if sound:
         manifest, tables = sound[0]
         return Part(job, setting, tables, manifest.outcomes, problems)
-    snapshot = read_snapshot(store, job, problems.append) if unfinished else None
+    snapshot = None
+    if unfinished:
+        try:
+            snapshot = read_snapshot(store, job)
+        except InputError as error:
+            problems.append(str(error))
     if snapshot is None:
         return Part(job, setting, {}, [], problems)
     tables = {kind: as_results(getattr(snapshot.records, f"{kind}_table")(), kind) for kind in kinds}

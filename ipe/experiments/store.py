@@ -29,8 +29,7 @@ from ipe.base.sealed import LaterVersionError, encode, read_sealed, sealed_bytes
 from ipe.deep.machine import versions
 from ipe.deep.settings import read_settings
 from ipe.errors import InputError
-from ipe.experiments.declared import Job, Sweep
-from ipe.experiments.differences import check_contains, check_jobs, merged_jobs
+from ipe.experiments.declared import Job, Sweep, check_contains, check_jobs, merged_jobs
 from ipe.experiments.lease_files import create_exclusive
 from ipe.experiments.leases import BEAT_SECONDS, STALE_SECONDS, Lease, LeaseLostError, take_lease
 from ipe.experiments.publications import (

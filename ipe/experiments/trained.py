@@ -19,7 +19,7 @@ from ipe.deep.progress import Outcome
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Setting
 from ipe.experiments.old_runs import is_old_run, read_old_run
-from ipe.experiments.snapshots import read_snapshot
+from ipe.experiments.reading import read_snapshot
 from ipe.experiments.store import Store, open_store
 
 _Part = tuple[Path, list[Outcome], list[int], dict[str, NDArray[Any]]]

@@ -17,14 +17,12 @@ from typing import Any
 
 from ipe.deep.stopping import Stop
 
-_Jobs = queue.SimpleQueue  # its `put` may be called by a signal handler
-
 
 def main(words: list[str]) -> int:
     """Do jobs until there are no more; returns the exit code."""
     folder, options = words[0], json.loads(words[1])
     stop = Stop()
-    jobs: queue.SimpleQueue[str | None] = _Jobs()
+    jobs: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # a signal handler may put into it
 
     def end(*_: object) -> None:
         stop.set()
