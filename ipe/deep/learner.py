@@ -42,7 +42,7 @@ class Program(NamedTuple):
     slots: int
     """How many slots one seed's replay has."""
     products: str
-    """Whose matrix products are used: native, or xla."""
+    """The matrix products to use: native, or xla."""
     numbers: tuple[str, ...]
     """The names of the numbers that the program is called with, one number for each seed."""
     behaviour: Behaviour
@@ -54,7 +54,7 @@ class Program(NamedTuple):
     optimiser_clip: bool
     """Whether gradients are clipped."""
     delta_q: str
-    """Whose Q stands in the policy update's error: target, or online."""
+    """The network whose Q stands in the policy update's error: target, or online."""
     entropy_bonus: bool
     """Whether the policy update has an entropy bonus."""
     double_q: bool
@@ -62,7 +62,7 @@ class Program(NamedTuple):
     huber: bool
     """Whether the value loss is Huber's, and not the squared error."""
     n_step: int
-    """Rewards before bootstrapping."""
+    """The number of rewards before bootstrapping."""
 
     @property
     def learns_policy(self) -> bool:
@@ -80,17 +80,21 @@ def program_of(
 
 
 class Sample(NamedTuple):
-    """A minibatch: first axes seeds and batch."""
+    """A minibatch. The first two axes of every array are the seeds and the batch."""
 
     inputs: Any
-    """Features of s, of s', and, if that is another, of the state that the target bootstraps from; along axis 1."""
+    """The features of s, of s' and, if it is another state, of the state that the target bootstraps from; one after
+    the other along axis 1."""
     action: Any
+    """The actions a."""
     reward: Any
+    """The rewards r."""
     terminal: Any
+    """Whether s' is terminal."""
     target_reward: Any
-    """Discounted, of n steps."""
+    """The discounted sum of n rewards."""
     target_discount: Any
-    """0 after a termination."""
+    """The discount of the value that the target bootstraps from; 0 after a termination."""
 
 
 def advance(
@@ -104,7 +108,7 @@ def advance(
         state: networks, moments, replay and counts.
         spare: arrays like those of the networks that learn, to write the new ones into.
         numbers: the values of `Program.numbers`, first axis those, second axis the seeds.
-        frame: what the host says.
+        frame: the numbers that the host passes in for this frame.
 
     Returns:
         The new state, new spare arrays, and an action per seed.
@@ -118,8 +122,9 @@ def advance(
 def compiled(program: Program, updating: str) -> Any:
     """The jitted frame, a function of (state, live, numbers, frame).
 
-    The state is donated, its networks being only where to write the new ones; the present ones are `live`. Written in
-    place, XLA would copy them first: it does not see that every product that reads them comes before.
+    The state is donated: the arrays of its networks only receive the new networks, and the present networks are `live`.
+    If the new networks were written in place, XLA would copy the present ones first, because it does not see that every
+    product that reads them comes before.
     """
 
     def run(state: dict[str, Any], live: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:

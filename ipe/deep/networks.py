@@ -1,11 +1,11 @@
 r"""Networks for a batch of seeds: every parameter has a leading axis, the seed's.
 
-Two shapes, as in the paper. For vectors, two ReLU layers of a width; for images, a 3x3 convolution with stride 1, ReLU,
-and one ReLU layer. A convolution is a matrix product over patches (im2col): XLA has no fast one on the CPU whose
-weights differ from seed to seed.
+There are two shapes, as in the paper. For vectors: two ReLU layers of the same width. For images: a 3x3 convolution
+with stride 1, ReLU, and one ReLU layer. The convolution is a matrix product over patches (im2col), because XLA has no
+fast convolution on the CPU whose weights differ from seed to seed.
 
-The backward pass is written out: of the same products, automatic differentiation makes transposed ones, and copies the
-results back, which takes a third of the whole step's time. A test compares it with `jax.grad`.
+The backward pass is written out, because automatic differentiation makes transposed products and copies their results
+back, which takes a third of the whole step's time. A test compares it with `jax.grad`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 
 Parameters: TypeAlias = dict[str, Any]
-"""`matrix`, the weights of the middle layer, (seeds, in, out), nearly all there are; and `rest`, all others in a
-row, (seeds, n). A compiled program takes two microseconds per array, whatever its size: two are better than six."""
+"""Two arrays: `matrix`, the weights of the middle layer, shape (seeds, in, out), which are nearly all parameters; and
+`rest`, all other parameters in a row, shape (seeds, n). A compiled program takes two microseconds per array, whatever
+the array's size, so that two arrays are better than six."""
 
 Layers: TypeAlias = list[tuple[Any, Any]]
 """Weights (seeds, in, out) and biases (seeds, out) of the three layers."""
@@ -29,11 +30,15 @@ class Architecture(NamedTuple):
     """The shape of a network."""
 
     inputs: tuple[int, ...]
-    """Of one observation: (n,) or (height, width, channels)."""
+    """The shape of one observation: (n,) or (height, width, channels)."""
     width: int
+    """The width of the hidden layers."""
     channels: int
+    """The channels of the convolution, for images."""
     actions: int
+    """The number of outputs."""
     precision: str = "float32"
+    """The precision of the factors of matrix products: float32 or bfloat16."""
 
     @property
     def image(self) -> bool:
@@ -55,7 +60,7 @@ class Architecture(NamedTuple):
 
     @property
     def multiplications(self) -> int:
-        """In a forward pass of one observation."""
+        """The number of multiplications in a forward pass of one observation."""
         first, *others = [inputs * outputs for inputs, outputs in self.layers]
         return first * self.positions + sum(others)
 
@@ -77,7 +82,7 @@ def initial_parameters(architecture: Architecture, generators: Sequence[np.rando
 
 
 def joined(layers: Layers) -> Parameters:
-    """The layers' weights and biases as they are kept."""
+    """The parameters of a network from the weights and biases of its layers."""
     (w0, b0), (w1, b1), (w2, b2) = layers
     seeds = len(w1)
     return {"matrix": w1, "rest": jnp.concatenate([a.reshape(seeds, -1) for a in (w0, b0, b1, w2, b2)], axis=1)}

@@ -1,13 +1,13 @@
 r"""Experience replay: where each transition lies, and how it is read.
 
-A seed has a ring of slots. A slot holds an observation, and the action, reward and end of the step that was taken from
-it; the next slot holds the observation that the step led to, so that each is stored once. Only where a step was the
-last by truncation does its last observation, from which it bootstraps, take a slot of its own, from which no step
-starts; after a termination nothing is bootstrapped, and the slot of the next episode's first observation follows at
-once. So no transition crosses an episode.
+A seed has a ring of slots. A slot holds an observation, and the action, the reward and the end of the step that was
+taken from it. The next slot holds the observation that the step led to, so that each observation is stored once. A step
+that truncates its episode bootstraps from its last observation, which takes a slot from which no step starts.
+After a termination nothing is bootstrapped, and the slot of the next episode's first observation follows at once. So no
+transition crosses an episode.
 
-`Slots` keeps the books, on the host; the arrays are the compiled program's, which writes into them in place. Binary
-observations are packed, eight to a byte.
+`Slots` keeps account of the slots on the host. The arrays belong to the compiled program, which writes into them in
+place. Binary observations are packed, eight to a byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CONTINUES, TERMINATED, TRUNCATED = 0, 1, 2
-"""How a step ended."""
+"""How a step ended: the codes in column `END` of the replay."""
 
 _STEP = np.array([0, 1, 1], np.int64)
 
@@ -29,9 +29,13 @@ class Format(NamedTuple):
     """How observations are stored."""
 
     shape: tuple[int, ...]
+    """The shape of one observation."""
     dtype: str
+    """The dtype of an observation that is not binary."""
     binary: bool
+    """Whether observations hold only 0 and 1, and are packed."""
     scale: float
+    """The factor that stored numbers are multiplied by when they are read."""
 
     @property
     def stored(self) -> tuple[tuple[int, ...], str]:
@@ -67,13 +71,13 @@ class Slots:
         self.capacity = capacity
         self.size = capacity + capacity // 16 + 2
         self.count = 0
-        """Transitions so far; as many for every seed."""
+        """How many transitions each seed has had so far: the same number for every seed."""
         self.head = np.zeros(seeds, np.int64)
-        """The place of the current observation, counted on without end; its slot is this modulo `size`."""
+        """The place of the current observation. Places are counted on without end; a slot is a place modulo `size`."""
         self.oldest = np.zeros(seeds, np.int64)
         """The number of the oldest transition that is kept."""
         self.places = np.zeros((capacity, seeds), np.int64)
-        """Of the last `capacity` transitions: where each starts, counted like `head`."""
+        """The place at which each of the last `capacity` transitions starts, counted like `head`."""
         self._seeds = np.arange(seeds)
         self._even = True  # no seed has truncated an episode yet
 
@@ -81,10 +85,10 @@ class Slots:
         """Make room for one more step of each seed.
 
         Args:
-            truncated: whether it ended the episode by truncation, (seeds,).
-            out: receives the slots, (seeds, 3): of the observation that the step was taken from, with its action,
-                reward and end; of the observation that it led to; of the one to act on next, the same or the next
-                episode's first.
+            truncated: whether the step truncated its episode, shape (seeds,).
+            out: receives three slots for each seed, shape (seeds, 3): that of the observation that the step was taken
+                from, with its action, reward and end; that of the observation that the step led to; and that of the
+                observation to act on next, which is the same one or the first of the next episode.
         """
         self.places[self.count % self.capacity] = self.head
         self.count += 1
@@ -98,7 +102,8 @@ class Slots:
         np.remainder(places, self.size, out=out, casting="unsafe")
 
     def _oldest(self, head: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The oldest transitions that are kept: neither too many nor, where many were truncated, written over."""
+        """The oldest transitions to keep: at most `capacity`, and none whose slot is written over (after many
+        truncations)."""
         oldest = np.maximum(self.oldest, self.count - self.capacity)
         while (lapped := self.places[oldest % self.capacity, self._seeds] <= head - self.size).any():
             oldest += lapped
@@ -113,24 +118,24 @@ class Slots:
         """
         numbers = (draws * (self.count - self.oldest)[:, None]).astype(np.int64)
         numbers += self.oldest[:, None]
-        if not self._even:  # else a transition starts at the place of its own number
+        if not self._even:  # otherwise the number of a transition is the place at which it starts
             numbers = self.places[numbers % self.capacity, self._seeds[:, None]]
         np.remainder(numbers, self.size, out=out, casting="unsafe")
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """All of it, for a checkpoint."""
+        """The account of all slots, for a checkpoint."""
         count = np.array(self.count, np.int64)
         return {"head": self.head, "count": count, "oldest": self.oldest, "places": self.places}
 
     def restore(self, arrays: dict[str, NDArray[np.int64]]) -> None:
-        """The books of a checkpoint."""
+        """Take over the account of a checkpoint."""
         self.count = int(arrays["count"])
         self.head, self.oldest, self.places = (np.array(arrays[name]) for name in ("head", "oldest", "places"))
         self._even = bool((self.head == self.count).all())
 
 
 def empty(seeds: int, slots: int, form: Format) -> dict[str, NDArray[Any]]:
-    """The arrays of all seeds' rings, one after the other: observations, and (action, reward, end) of steps."""
+    """The arrays of all seeds' rings, one ring after the other: observations, and each step's (action, reward, end)."""
     (stored, dtype) = form.stored
     return {
         "observation": np.zeros((seeds * slots, *stored), dtype),

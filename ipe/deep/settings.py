@@ -146,7 +146,8 @@ class TrainingSettings(_Settings):
     entropy_bonus: Annotated[_NotNegative, Role(traced=True, switch=True, only_with="policy")] = 0.0
     r"""The weight :math:`\tau` of the entropy: the policy network also descends :math:`-\tau H(\pi(\cdot|s'))`."""
     delta_q: Annotated[Literal["target", "online"], Role(compiled=True, only_with="policy")] = "target"
-    r"""Whose Q stands in the policy update's :math:`\delta`: the target network's, or the updated Q-network's."""
+    r"""The network whose Q stands in the policy update's :math:`\delta`: the target network, or the updated Q-network
+    (online)."""
     double_q: Annotated[bool, COMPILED] = False
     """Bootstrap from the target network's value of the Q-network's action (van Hasselt et al., 2016)."""
     huber: Annotated[_NotNegative, SWITCH] = 0.0
@@ -198,9 +199,9 @@ class TrainingSettings(_Settings):
     @property
     def numbers(self) -> dict[str, float]:
         """What the compiled program is called with: the traced settings, and the numbers of the behaviour."""
-        own = [each.name for each in self.acts.hyperparameters if not each.scheduled]
+        behaviours = [each.name for each in self.acts.hyperparameters if not each.scheduled]
         traced = {leaf.name: leaf.value(self) for leaf in LEAVES if leaf.role.traced}
-        return traced | {name: getattr(self, name) for name in own}
+        return traced | {name: getattr(self, name) for name in behaviours}
 
 
 LEAVES: tuple[Leaf, ...] = tuple(leaves(TrainingSettings))

@@ -36,14 +36,18 @@ class Update(NamedTuple):
     """The new logits, and the TD error that the old ones had."""
 
     theta: AnyArray
+    """The new logits of s'."""
     delta: AnyArray
+    """The TD error under the old logits."""
 
 
 class Gradient(NamedTuple):
     """The gradient of a transition's loss in the logits, and its TD error."""
 
     theta: AnyArray
+    """The gradient in the logits of s'."""
     delta: AnyArray
+    """The TD error of the transition."""
 
 
 ALPHA = Hyperparameter("alpha_pi", "The step size of the policy's logits.", 0.05, step_size=True)

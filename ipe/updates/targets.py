@@ -29,8 +29,11 @@ class NStepTarget(NamedTuple):
     """The reward, gamma and terminal of a `Transition` over n steps."""
 
     reward: AnyArray
+    """The discounted sum of the rewards."""
     gamma: AnyArray
+    """The discount of the value after the last reward."""
     terminal: AnyArray
+    """Whether the episode ended within the n steps."""
 
 
 def n_step_target(rewards: AnyArray, gamma: AnyArray, terminals: AnyArray | None = None) -> NStepTarget:

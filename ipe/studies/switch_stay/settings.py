@@ -50,17 +50,21 @@ class SwitchStaySettings(_Frozen):
     """All numbers of the study; the defaults are the paper's where it gives them."""
 
     seed: Annotated[int, Field(ge=0)] = 0
+    """The seed of all runs."""
     runs: Count = 1000
-    """Runs per setting in Figure 4."""
+    """The number of runs per setting in Figure 4."""
     steps: Count = 500
+    """The number of steps of a run."""
     trajectory_runs: Count = 200
-    """Runs behind the claims on Figure 2; the run drawn is the one of median reward."""
+    """The number of runs behind the claims on Figure 2; the run that is drawn is the one of median reward."""
     extra_runs: Count = 200
-    """Runs per setting in what goes beyond the paper."""
+    """The number of runs per setting in the parts that go beyond the paper."""
     gamma: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """The discount of the MDP."""
     alpha_q: float = 0.5
+    """The step size of Q-learning."""
     table_size: Count = 101
-    """Entries of the lookup table for epsilon, whose steps the paper's Figure 2b shows."""
+    """The number of entries of the lookup table for epsilon, whose steps the paper's Figure 2b shows."""
 
     trajectories: tuple[Case, ...] = (
         Case(name="epsilon-greedy", label="ε-greedy, ε = 0.1", options={"epsilon": 0.1}),
@@ -68,6 +72,7 @@ class SwitchStaySettings(_Frozen):
         Case(name="ipe", label="IPE", options={"alpha_pi": 0.05}),
         Case(name="epsilon-ipe", label="ε-IPE", options={"alpha_pi": 0.05}),
     )
+    """The behaviours of Figure 2."""
     sweeps: tuple[GridCase, ...] = (
         GridCase(
             name="epsilon-greedy", label="ε-greedy", parameter="epsilon", axis="ε", logarithmic=False,
@@ -91,9 +96,12 @@ class SwitchStaySettings(_Frozen):
             grid=_decades(-3, 0), addition=True,
         ),
     )  # fmt: skip
+    """The behaviours of Figure 4, each over a grid of one hyperparameter."""
     update_grid: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 7))
-    """Policy step sizes of the update variants: six orders of magnitude."""
+    """The policy step sizes of the update variants: six orders of magnitude."""
     slip: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """The probability that a step leads to the other state than its action asks for, in the part `slip`."""
     slip_steps: Count = 5000
+    """The number of steps of a run in the part `slip`."""
     other_steps: Count = 2000
-    """Steps on river-swim and on the Garnet MDP."""
+    """The number of steps of a run on river-swim and on the Garnet MDP."""

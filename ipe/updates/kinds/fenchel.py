@@ -16,8 +16,11 @@ class FenchelUpdate(NamedTuple):
     """The new logits, the TD error that the old ones had, and the new estimate of its mean."""
 
     theta: AnyArray
+    """The new logits of s'."""
     delta: AnyArray
+    """The TD error under the old logits."""
     y: AnyArray
+    """The new estimate of the mean TD error of (s, a)."""
 
 
 def fenchel_update(
