@@ -94,7 +94,7 @@ def test_its_numbers_are_settings(behaviour: Behaviour) -> None:
         return
     assert settings.flatness == settings.numbers["flatness"] == 0.5
     assert settings_of(behaviour, flatness=2.0).program == settings.program
-    assert behaviours_with("policy_step_size") == ("epsilon-ipe", "ipe", "flattened")
+    assert behaviours_with("policy_step_size") == ("epsilon-ipe", "ipe", "tau-ipe", "flattened")
     assert no_effect("flatness", "ipe", "adam") == "with the behaviour ipe; it is for flattened"
     assert extra_fields()["flatness"].description == "How much flatter the policy gets in each step."
     for wrong, message in {

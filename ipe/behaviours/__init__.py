@@ -16,6 +16,7 @@ from ipe.behaviours.kinds.boltzmann import boltzmann
 from ipe.behaviours.kinds.conservative import conservative_update
 from ipe.behaviours.kinds.epsilon_ipe import epsilon_ipe
 from ipe.behaviours.kinds.ipe import ipe
+from ipe.behaviours.kinds.tau_ipe import tau_ipe
 from ipe.behaviours.kinds.vdbe import vdbe_update
 from ipe.behaviours.policies import epsilon_greedy, greedy
 from ipe.behaviours.sampling import sample, sample_at
@@ -40,5 +41,6 @@ __all__ = [
     "linear_schedule",
     "sample",
     "sample_at",
+    "tau_ipe",
     "vdbe_update",
 ]
