@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ipe.analysis.bootstrap import Seed, check_generator, resample_counts
+from ipe.analysis.bootstrap import Seed, check_generator, mean_curves, resample_counts
 from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.curves import check_curves, mean_and_standard_error
 from ipe.analysis.statistics import tolerance_rank
@@ -66,13 +66,9 @@ def bootstrap_band(curves: ArrayLike, *, seed: Seed, level: float = 0.95, resamp
         The lower and the upper end, shape (grid,) each; NaN where fewer than two runs have a value.
     """
     values, share = check_curves(curves), check_share(level, "level")
-    defined = ~np.isnan(values)
-    filled, rng = np.where(defined, values, 0.0), check_generator(seed)
-    blocks = resample_counts((len(values),), check_count(resamples, "resamples"), rng)
-    sums = [(counts @ filled, counts @ defined.astype(np.float64)) for (counts,) in blocks]
-    total, n = (np.concatenate(parts) for parts in zip(*sums, strict=True))
-    means = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
-    return _percentiles(means, defined.sum(axis=0) > 1, share)
+    blocks = resample_counts((len(values),), check_count(resamples, "resamples"), check_generator(seed))
+    means = np.concatenate([mean_curves(counts, values) for (counts,) in blocks])
+    return _percentiles(means, (~np.isnan(values)).sum(axis=0) > 1, share)
 
 
 def iqm_curve(curves: ArrayLike) -> Array:

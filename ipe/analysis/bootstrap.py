@@ -97,6 +97,19 @@ def resample_counts(sizes: Sequence[int], resamples: int, rng: np.random.Generat
         yield [_counts(n, min(block, resamples - start), rng) for n in sizes]
 
 
+def mean_curves(counts: Array, curves: Array) -> Array:
+    """The mean curve of each resample, shape (resamples, grid), over the runs that have a value at each frame.
+
+    Args:
+        counts: how often each run was drawn, shape (resamples, runs).
+        curves: shape (runs, grid), NaN where a run has no value.
+    """
+    defined = ~np.isnan(curves)
+    n = counts @ defined
+    total = counts @ np.where(defined, curves, 0.0)
+    return np.asarray(np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0))
+
+
 def _counts(n: int, rows: int, rng: np.random.Generator) -> Array:
     drawn = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
     return np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ipe.analysis.bootstrap import Interval, Seed, check_generator, interval_of, resample_counts
+from ipe.analysis.bootstrap import Interval, Seed, check_generator, interval_of, mean_curves, resample_counts
 from ipe.analysis.columns import check_count, check_share
 from ipe.analysis.curves import check_curves
 from ipe.base.arrays import Array, numeric
@@ -96,19 +96,11 @@ def mean_curve_interval(
     """
     values, share = check_curves(curves), check_share(level, "level")
     count, rng = check_count(resamples, "resamples"), check_generator(seed)
-    defined = ~np.isnan(values)
-    filled = np.where(defined, values, 0.0)
-    if not (somewhere := defined.any(axis=1)).any():
+    if not (somewhere := ~np.isnan(values).all(axis=1)).any():
         raise InputError("curves: no run is defined anywhere")
     drawn = [
-        np.asarray(shape(_means(counts[counts @ somewhere > 0], filled, defined)), np.float64)
+        np.asarray(shape(mean_curves(counts[counts @ somewhere > 0], values)), np.float64)
         for (counts,) in resample_counts((len(values),), count, rng)
     ]
-    every = np.ones((1, len(values)))
-    return interval_of(float(shape(_means(every, filled, defined))[0]), np.concatenate(drawn), share)
-
-
-def _means(counts: Array, filled: Array, defined: Array) -> Array:
-    """The mean curve of each resample, (resamples, grid), of the runs that are defined at each frame."""
-    n = counts @ defined
-    return np.asarray(np.divide(counts @ filled, n, out=np.full(n.shape, np.nan), where=n > 0))
+    estimate = shape(mean_curves(np.ones((1, len(values))), values))
+    return interval_of(float(estimate[0]), np.concatenate(drawn), share)

@@ -168,9 +168,7 @@ def _write_names(ax: Axes, polytope: ValuePolytope, names: dict[tuple[float, flo
 
 def _near_others(label: Label, anchors: Array, anchor: Array) -> Array:
     """For each place of a label, how close it is to another mark: from 0 (far) to 1 (it touches one)."""
-    others = anchors[
-        np.abs(anchors - anchor).max(axis=1) > 0.1
-    ]  # marks at one place share their labels' places
+    others = anchors[np.abs(anchors - anchor).max(axis=1) > 0.1]  # marks at one place share their labels' places
     half = np.array([label.width, label.height]) / 2
     outside = np.maximum(np.abs(label.places[:, None] - others) - half, 0.0)
     distance = np.hypot(outside[..., 0], outside[..., 1])

@@ -14,6 +14,7 @@ from ipe.analysis import (
     Interval,
     difference_interval,
     largest_fall,
+    mean_and_standard_error,
     mean_curve_interval,
     probability_of_improvement,
     relative_fall,
@@ -137,7 +138,9 @@ def dip(words: str, dips: Series, other: Series, grid: Frames, frame: int) -> Cl
     window = (grid >= frame / 2) & (grid <= 4 * frame)
     falls = {series.name: _fall(series, window) for series in (dips, other)}
     first, second = falls[dips.name], falls[other.name]
-    bar = {series.name: _SMALL_FALL * float(rise(_mean(series.curves))) for series in (dips, other)}
+    bar = {
+        series.name: _SMALL_FALL * float(rise(mean_and_standard_error(series.curves).mean)) for series in (dips, other)
+    }
     seen, none = above(first, bar[dips.name]), opposite(above(second, bar[other.name]))
     finding = (
         f"between {frame / 2:,.0f} and {4 * frame:,} frames the mean curve of {_name(dips)} falls by {_words(first)}, "
@@ -157,11 +160,6 @@ def ending(series: Series, grid: Frames) -> Array:
 
 def _fall(series: Series, window: NDArray[np.bool_]) -> Interval:
     return mean_curve_interval(series.curves[:, window], largest_fall, seed=SEED)
-
-
-def _mean(curves: Array) -> Array:
-    defined = ~np.isnan(curves).all(axis=0)
-    return np.asarray(np.nanmean(curves[:, defined], axis=0))
 
 
 def _name(series: Series) -> str:
