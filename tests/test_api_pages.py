@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, NamedTuple
@@ -73,11 +72,7 @@ class Pair(NamedTuple):
 @pytest.fixture(scope="module")
 def api_pages() -> Any:
     pytest.importorskip("sphinx")
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        return importlib.import_module("api_pages")
-    finally:
-        sys.path.remove(str(ROOT / "docs"))
+    return importlib.import_module("docs.api_pages")
 
 
 def test_fields_are_described_in_plain_words(api_pages: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipe.errors import InputError
 
 _DIGITS = 19
-"""Of 2^63 - 1, the largest seed."""
+"""The number of digits of 2^63 - 1, the largest seed."""
 
 
 def seeds_option(text: str) -> int | list[int]:

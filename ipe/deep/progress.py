@@ -19,6 +19,7 @@ class Outcome:
     """How a seed's run ended, or that it has not ended."""
 
     seed: int
+    """The trained seed."""
     status: str = "running"
     """running, done, failed (the environment failed) or diverged (the learner's numbers are not finite)."""
     frame: int = 0
@@ -38,6 +39,7 @@ class SeedProgress:
     """How far a seed has come."""
 
     seed: int
+    """The trained seed."""
     status: str
     """running, done, failed or diverged."""
     frame: int
@@ -67,6 +69,7 @@ class Progress:
     memory: int
     """The bytes that each seed takes: networks, optimisers and replay."""
     seeds: list[SeedProgress]
+    """The progress of each seed of the batch."""
 
     @property
     def lost(self) -> int:

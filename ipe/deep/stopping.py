@@ -1,4 +1,4 @@
-"""The wish to stop: Ctrl-C and SIGTERM are heard, and granted between two frames, with a checkpoint."""
+"""Requests to stop: Ctrl-C and SIGTERM stop a training between two frames, with a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ _TICK = 0.05
 
 
 class Stop:
-    """A wish to stop, and the signal by which it came, if it came by one.
+    """Whether somebody has asked to stop, and by which signal, if it was by one.
 
-    It is like `threading.Event`, but without a lock: a signal that comes while another is being heard would wait for
-    itself.
+    It is like `threading.Event`, but without a lock: with one, a signal that arrives while another signal is being
+    handled would wait for itself.
     """
 
     signal: int | None = None
+    """The signal that asked to stop; None if it was not a signal."""
     urgent = False
     """Whether Ctrl-C came a second time."""
 
     def __init__(self) -> None:
-        self._wished = False
+        self._asked = False
 
     def set(self) -> None:
-        """Wish to stop."""
-        self._wished = True
+        """Ask to stop."""
+        self._asked = True
 
     def is_set(self) -> bool:
-        """Whether somebody has wished to stop."""
-        return self._wished
+        """Whether somebody has asked to stop."""
+        return self._asked
 
     def wait(self, seconds: float) -> bool:
-        """Wait until somebody wishes to stop, or so many seconds are over; returns whether somebody has."""
+        """Wait until somebody asks to stop, or until the seconds are over; return whether somebody has asked."""
         deadline = time.monotonic() + seconds
-        while not self._wished and (left := deadline - time.monotonic()) > 0.0:
+        while not self._asked and (left := deadline - time.monotonic()) > 0.0:
             time.sleep(min(left, _TICK))
-        return self._wished
+        return self._asked
 
 
 @contextlib.contextmanager
 def stopping() -> Iterator[Stop]:
-    """Turn Ctrl-C and SIGTERM into a wish to stop, which is granted between two frames; a second Ctrl-C does not wait.
+    """Turn Ctrl-C and SIGTERM into a request to stop between two frames; a second Ctrl-C stops at once.
 
-    Signals are heard in the main thread only.
+    Python handles signals in the main thread only; in another thread nothing changes.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():

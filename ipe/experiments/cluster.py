@@ -86,7 +86,7 @@ class _Dispatch:
         self.width, self.width_at = 0, 0.0
 
     def run(self) -> None:
-        """Do the jobs until all are done, or until somebody wishes to stop."""
+        """Do the jobs until all are done, or until somebody asks to stop."""
         self.client.subscribe_topic(topic(self.token), lambda event: self.heard.put(event[1]))
         ledger = self.ledger
         while (ledger.waiting or ledger.postponed or self.under_way) and not ledger.stop.is_set():

@@ -29,6 +29,7 @@ class Setting:
     """This setting's value of everything that the case's grid varies, by its path: `{"width": 64, "epsilon.final":
     0.1}`. Also where values are varied one at a time: the case's first setting is the base then."""
     settings: TrainingSettings
+    """The settings to train with."""
 
     @cached_property
     def key(self) -> str:
@@ -42,6 +43,7 @@ class Sweep:
     """Settings by seeds. A training run is a sweep of one setting."""
 
     name: str
+    """The name of the sweep."""
     seeds: list[int]
     """The seeds of every setting."""
     settings: list[Setting]
@@ -111,6 +113,7 @@ class Job:
     key: str
     """The key of the setting."""
     seeds: tuple[int, ...]
+    """The seeds that are trained together."""
 
     @property
     def id(self) -> str:

@@ -31,9 +31,11 @@ class SweepResult:
     """What a sweep, or a shard of one, has come to."""
 
     folder: Path
+    """The folder of the sweep."""
     status: str
     """done; stopped, and the same call goes on; or failed: some jobs could not be done."""
     jobs: int
+    """The number of jobs."""
     done: int
     """The number of jobs that are published."""
     failed: dict[str, str]
@@ -108,7 +110,7 @@ def run_sweep(
 
 
 def run_jobs(ledger: Ledger, options: JobOptions, workers: int, scheduler: str | None = None) -> None:
-    """Do the jobs of a ledger, until all are done or until somebody wishes to stop.
+    """Do the jobs of a ledger, until all are done or until somebody asks to stop.
 
     Args:
         ledger: the jobs, and what has become of them.

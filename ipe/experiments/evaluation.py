@@ -27,6 +27,7 @@ class SeedEvaluation:
     """The episodes of one trained seed."""
 
     seed: int
+    """The trained seed."""
     returns: NDArray[np.float64]
     """The sum of rewards of each episode, not discounted."""
     lengths: NDArray[np.int64]
@@ -48,7 +49,9 @@ class Evaluation:
     """What a run's policy is worth."""
 
     folder: Path
+    """The folder of the run."""
     environment: str
+    """The id of the environment."""
     behaviour: str
     """The behaviour that the run was trained with."""
     policy: str

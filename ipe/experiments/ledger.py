@@ -28,14 +28,17 @@ class SweepProgress:
     """How far a sweep is."""
 
     jobs: int
+    """The number of jobs."""
     done: int
     """The number of jobs that are published."""
     running: int
+    """The number of jobs that are running."""
     failed: int
     """The number of jobs that could not be done."""
     frames: int
     """The frames of all runs of these jobs together."""
     frames_done: int
+    """The frames that these runs have done, together."""
     runs: int
     """The number of runs: settings times seeds."""
     failed_runs: int
@@ -49,12 +52,12 @@ class SweepProgress:
 
 
 class Ledger:
-    """The books.
+    """What has become of each job, as far as this process knows.
 
     Args:
         store: the store of the sweep.
         jobs: the jobs of the store that this process looks after.
-        stop: the wish to stop.
+        stop: says when somebody has asked the sweep to stop.
         callback: called with the progress of all jobs; if it returns True, the sweep stops.
         report: called with a job and its progress; if it returns True, the sweep stops.
     """
@@ -214,7 +217,7 @@ class Ledger:
         )
 
     def tell(self, at_once: bool = False) -> None:
-        """Pass the progress on, if it is time; a callback that returns True wishes to stop."""
+        """Pass the progress on, if it is time; a callback that returns True asks to stop."""
         now = time.monotonic()
         if self._callback is None or (not at_once and now - self._told < TELL_SECONDS):
             return

@@ -25,8 +25,11 @@ class Plan:
     """An estimate of what a sweep takes."""
 
     settings: int
+    """The number of settings."""
     runs: int
+    """The number of runs: settings times seeds."""
     jobs: int
+    """The number of jobs."""
     frames: int
     """The frames of all runs together."""
     result_bytes: int

@@ -40,7 +40,7 @@ class Pool:
         self._heard: queue.Queue[tuple[_Worker, str | None]] = queue.Queue()
 
     def run(self) -> None:
-        """Do the jobs until all are done, or until somebody wishes to stop."""
+        """Do the jobs until all are done, or until somebody asks to stop."""
         ledger = self.ledger
         try:
             while (ledger.waiting or ledger.postponed or self._busy()) and not ledger.stop.is_set():

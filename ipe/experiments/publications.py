@@ -51,7 +51,7 @@ class JobResult:
     seconds: float = 0.0
     """The seconds that the job took."""
     products: str = ""
-    """Whose matrix products the job was done with, if that is known."""
+    """The matrix products that the job was done with, native or xla; empty if that is not known."""
     networks: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """The networks, by the names that `ipe.deep.loop.Loop.networks` gives them; none if they are not kept."""
 

@@ -32,6 +32,7 @@ class Results:
     """What a sweep has come to. `setting` is everywhere the index of a setting in `sweep.settings`."""
 
     sweep: Sweep
+    """The sweep that the results belong to."""
     episodes: pa.Table
     """setting, seed, frame, return, length; sorted by the first three."""
     progress: pa.Table

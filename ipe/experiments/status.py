@@ -81,11 +81,15 @@ class Status:
     """How far a sweep is."""
 
     folder: str
+    """The folder of the sweep."""
     total: Tally
+    """The runs of the whole sweep, counted."""
     settings: list[Tally]
+    """The runs of each setting, counted."""
     cases: list[Tally]
     """The runs of each case; none if the sweep has no cases."""
     jobs: list[JobStatus]
+    """The status of each job."""
     frames_per_second: float
     """The speed of all jobs that are running, together."""
     seconds_left: float | None

@@ -54,6 +54,7 @@ class Store:
     """A folder and what its `sweep.json` says."""
 
     folder: Path
+    """The folder of the store."""
     sweep: Sweep
     """The sweep that the store was made for."""
     jobs: list[Job]

@@ -44,6 +44,7 @@ class TrainingResult:
     """What a run has come to."""
 
     folder: Path
+    """The folder of the run."""
     status: str
     """done; stopped, and can be resumed; or failed: some jobs could not be done, and can be resumed."""
     outcomes: list[Outcome]

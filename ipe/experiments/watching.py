@@ -32,7 +32,9 @@ class Recording:
     """What a GIF shows."""
 
     path: Path
+    """The file of the GIF."""
     seed: int
+    """The trained seed."""
     policy: str
     """How the seed acted, in words."""
     returns: list[float]
@@ -40,6 +42,7 @@ class Recording:
     lengths: list[int]
     """The number of frames of each episode."""
     pictures: int
+    """The number of pictures in the GIF."""
     every: int
     """Only every so many frames are shown, and the last of each episode."""
 

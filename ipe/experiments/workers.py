@@ -1,4 +1,4 @@
-"""What runs in the workers of a Dask scheduler: jobs, and the wish that they stop.
+"""What runs in the workers of a Dask scheduler: jobs, and the request that they stop.
 
 This module is also a preload for those workers (`dask worker ... --preload ipe.experiments.workers`): it prepares the
 process for JAX, and leaves Ctrl-C to the process that started the sweep.

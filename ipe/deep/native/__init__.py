@@ -4,6 +4,7 @@ XLA's products of 32 rows reach two thirds of the speed of one core, and the pas
 long again. Here a seed's layers are multiplied with everything that goes with them: biases, rectifiers, and RMSprop,
 whose roots are taken while the next products are added up. Images are convolved without their zeros.
 
-Used where GCC is to be had; elsewhere, and for what it does not do (`ipe.deep.native.library.reason`), the products are
-XLA's. The two differ in rounding alone. Which one a run has used is part of its checkpoints and its records.
+A run uses these products where GCC is installed. Without GCC, and for networks that this room does not compute
+(`ipe.deep.native.library.reason`), it uses XLA's. The two differ in rounding alone. A run's checkpoints and records say
+which of them it used.
 """
