@@ -26,7 +26,7 @@ from ipe.cli.interrupt import hearing_signals
 from ipe.cli.options import option_names
 from ipe.cli.parsing import parse
 from ipe.cli.seeds import seeds_option, trained_seeds
-from ipe.cli.settings_options import changes, options_of, paths
+from ipe.cli.settings_options import changes, options_of
 from ipe.cli.train import Arguments
 from ipe.cli.training_progress import batch_line, seconds_left, table_lines
 from ipe.cli.training_report import best_trailing
@@ -193,7 +193,6 @@ def test_options_of_any_model() -> None:
     parsed: Any = parse(options, ["--flag", "false", "--off", "--word", "w", "--part.x", "2"], "test")
     assert changes(parsed) == {"flag": False, "off": True, "word": "w", "part": {"x": 2.0}}
     assert changes(options()) == {}
-    assert list(paths(changes(parsed))) == ["flag", "off", "word", "part.x"]
 
 
 class Part(BaseModel):

@@ -33,7 +33,7 @@ COIN = Behaviour(
 @pytest.fixture(params=[FLAT, COIN], ids=lambda behaviour: str(behaviour.name))
 def behaviour(request: pytest.FixtureRequest) -> Iterator[Behaviour]:
     yield declare(request.param)
-    BEHAVIOURS.withdraw(request.param.name)
+    del BEHAVIOURS[request.param.name]
 
 
 def test_it_acts_in_the_tabular_agent(behaviour: Behaviour) -> None:

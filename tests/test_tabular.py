@@ -15,9 +15,9 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values
 from ipe.studies.switch_stay.reference import REFERENCE
 from ipe.tabular import BEHAVIOURS, PARAMETERS, TabularRuns, simulate
+from ipe.tabular.lanes import _compiled, lane_count
 from ipe.tabular.model import looks, model_of
 from ipe.tabular.numbers import pair, streams
-from ipe.tabular.program import _compiled, lane_count
 from ipe.zoo import chain, garnet, river_swim, switch_stay
 from tests.strategies import random_mdp
 from tests.tabular_oracle import Oracle
@@ -371,8 +371,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("ipe", {"steps": 0}, "steps must be a whole number >= 1, found 0"),
     ("ipe", {"runs": 1.5}, "runs must be a whole number >= 1, found 1.5"),
     ("ipe", {"seed": -1}, "seed must be a whole number >= 0, found -1"),
-    ("ipe", {"seed": 2**63}, "seed must be below 9223372036854775808, found"),
-    ("ipe", {"first_run": 2**32 - 5, "runs": 5}, "runs must be below 5, found 5"),
+    ("ipe", {"seed": 2**63}, r"seed must be a whole number from 0 to 2\^63 - 1, found"),
+    ("ipe", {"first_run": 2**32 - 5, "runs": 5}, "runs must be a whole number from 1 to 4, found 5"),
     ("ipe", {"threads": 0}, "threads must be a whole number >= 1, found 0"),
     ("ipe", {"n_steps": 0}, "n_steps must be a whole number >= 1, found 0"),
     ("greedy", {"update": "none", "n_steps": 2}, "n_steps = 2 has no effect with update 'none'"),

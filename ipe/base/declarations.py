@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Protocol, TypeVar
@@ -21,7 +21,7 @@ class Named(Protocol):
 Declaration = TypeVar("Declaration", bound=Named)
 
 
-class Table(Mapping[str, Declaration]):
+class Table(dict[str, Declaration]):
     """The declarations of a kind, by name, in the order in which they were declared.
 
     Args:
@@ -29,17 +29,8 @@ class Table(Mapping[str, Declaration]):
     """
 
     def __init__(self, kind: str) -> None:
+        super().__init__()
         self._kind = kind
-        self._declared: dict[str, Declaration] = {}
-
-    def __getitem__(self, name: str) -> Declaration:
-        return self._declared[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._declared)
-
-    def __len__(self) -> int:
-        return len(self._declared)
 
     def declare(self, declaration: Declaration) -> Declaration:
         """Add a declaration, and return it.
@@ -47,13 +38,9 @@ class Table(Mapping[str, Declaration]):
         Raises:
             InputError: there is another one of that name.
         """
-        if self._declared.setdefault(declaration.name, declaration) is not declaration:
+        if self.setdefault(declaration.name, declaration) is not declaration:
             raise InputError(f"there is a {self._kind} {declaration.name!r} already")
         return declaration
-
-    def withdraw(self, name: str) -> None:
-        """Forget a declaration."""
-        del self._declared[name]
 
     def declare_modules(self, package: str, path: Iterable[str]) -> None:
         """Import every module of a package, in alphabetical order, so that a new file there declares itself.

@@ -69,7 +69,7 @@ class Experience(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """State of a behaviour's own, kept for every state of a finite MDP and carried from step to step."""
+    """What a behaviour remembers of every state of a finite MDP, carried from step to step."""
 
     initial: Callable[[View, Numbers], dict[str, AnyArray]]
     """From the view of all states before the first step: the tables, their first axis the states."""
@@ -94,7 +94,7 @@ class Behaviour:
     needs_policy: bool = False
     """Whether the behaviour looks at the logits of a learned evaluation policy."""
     memory: Memory | None = None
-    """The behaviour's own state, if it has one."""
+    """What the behaviour remembers from step to step, if it does."""
     deep: bool = True
     """Whether the deep agent offers the behaviour too. (One with a memory per state it cannot offer.)"""
 

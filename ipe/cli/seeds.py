@@ -1,4 +1,4 @@
-"""The option `--seeds`: how many, or which."""
+"""The option `--seeds`: how many seeds, or which seeds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def seeds_option(text: str) -> int | list[int]:
 
 
 def trained_seeds(text: str) -> list[int]:
-    """Seeds of a run, with commas between them.
+    """Seeds that a run has trained, with commas between them.
 
     Example:
         >>> trained_seeds("0, 3")
@@ -35,7 +35,7 @@ def trained_seeds(text: str) -> list[int]:
 
 
 def whole_numbers(words: list[str], expected: str, text: str) -> list[int]:
-    """The numbers that the words of `--seeds` are."""
+    """The words of `--seeds` as numbers; words that are no seeds are refused."""
     if not all(word.isascii() and word.isdecimal() and len(word) <= _DIGITS for word in words):
         raise InputError(f"--seeds must be {expected}; found {text if len(text) < 100 else text[:100] + '...'!r}")
     return [int(word) for word in words]

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from ipe.cli.inputs import key_values
 from ipe.cli.options import flag, option, part
-from ipe.deep.roles import names_of
+from ipe.deep.roles import role_of
 from ipe.errors import InputError
 
 
@@ -30,12 +30,12 @@ def options_of(
     path: str = "",
     more: Mapping[str, FieldInfo] = MappingProxyType({}),
 ) -> type[Any]:
-    """A dataclass with an optional field for every field of a model, and one like it for every model within.
+    """Make a dataclass with an optional field for every field of a model, and such a dataclass for every part of it.
 
     Args:
         model: the model.
-        defaults: what the help says of a field's default, by its path. A field without an entry is no option.
-        bare: paths of fields whose option is their name alone, without that of the part that they are in.
+        defaults: what the help says about a field's default, by its path. A field without an entry is no option.
+        bare: the paths of fields whose option is their name alone, without the name of their part.
         path: the path of the model within a larger one, with a dot at its end.
         more: fields that the model takes besides its declared ones.
     """
@@ -43,7 +43,8 @@ def options_of(
     help_texts = {name: plain(field.description or "") for name, field in taken.items()}
     fields: list[tuple[str, Any, Any]] = []
     for name, field in taken.items():
-        kind: Any = field.annotation if (names := names_of(field)) is None else Literal[names]
+        names = role_of(field).names
+        kind: Any = field.annotation if names is None else Literal[names()]
         whole = f"{path}{name}"
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             made = options_of(kind, defaults, bare, f"{whole}.")
@@ -85,20 +86,6 @@ def changes(options: Any) -> dict[str, Any]:
         elif value is not field.default:  # None, or False for a flag
             given[field.name] = value
     return given
-
-
-def paths(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The paths of all that nested mappings hold.
-
-    Example:
-        >>> list(paths({"gamma": 0.9, "epsilon": {"final": 0.1}}))
-        ['gamma', 'epsilon.final']
-    """
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from paths(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"
 
 
 def read_key_values(text: str, option: str) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ipe.base.nested import flatten
 from ipe.cli.display import Display, say
 from ipe.cli.interrupt import stoppable
 from ipe.cli.options import argument, flag, option, part
 from ipe.cli.program import DONE, FAILED, NOT_SOLVED
 from ipe.cli.seeds import seeds_option
-from ipe.cli.settings_options import changes, paths
+from ipe.cli.settings_options import changes
 from ipe.cli.training_progress import TrainingProgress
 from ipe.cli.training_report import result_lines
 from ipe.cli.training_settings import SettingsOptions, option_of, settings_from
@@ -105,7 +106,7 @@ def _check_resume(arguments: Arguments, given: dict[str, Any]) -> None:
         raise InputError(f"give ENV or --resume RUN, not both; found {arguments.environment!r}")
     others = [f.name for f in fields(Arguments) if f.name not in (*_WITH_RESUME, "environment", "settings")]
     wrong = [name for name in others if getattr(arguments, name) is not None]
-    wrong += [path for path in paths(given) if path != "frames"]
+    wrong += [path for path in flatten(given) if path != "frames"]
     if wrong:
         raise InputError(f"{option_of(wrong[0])} has no effect with --resume: a run keeps its settings and seeds")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipe.base.nested import at_path, merged
+from ipe.base.nested import at_path, flatten, merged
 from ipe.behaviours import BEHAVIOURS
-from ipe.cli.settings_options import options_of, paths, read_key_values
+from ipe.cli.settings_options import options_of, read_key_values
 from ipe.deep.settings import TrainingSettings, deep_behaviours, extra_fields, no_effect, paper_settings
 from ipe.errors import InputError
 
@@ -24,7 +24,7 @@ def _defaults() -> dict[str, str]:
     }
     usual, *others = [settings.model_dump() for settings in cases.values()]
     out = {}
-    for path in (*paths(usual), "environment.options"):
+    for path in (*flatten(usual), "environment.options"):
         values = [at_path(settings, path) for settings in (usual, *others)]
         words = [_words(values[0])]
         words += [f"{name} {_words(v)}" for name, v in list(zip(cases, values, strict=True))[2:] if v != values[0]]
@@ -51,7 +51,7 @@ else:
 def settings_from(environment: str, given: dict[str, Any]) -> TrainingSettings:
     """The paper's settings with those that were given; a setting that would have no effect is refused."""
     values = merged({"behaviour": "epsilon-ipe", "optimiser": {"kind": "rmsprop"}}, given)
-    for path in paths(given):
+    for path in flatten(given):
         if why := no_effect(path, values["behaviour"], values["optimiser"]["kind"]):
             raise InputError(f"{option_of(path)} has no effect {why}")
     where = values.get("environment", {})

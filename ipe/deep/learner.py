@@ -1,8 +1,8 @@
 r"""One frame of a batch of seeds, as one compiled program.
 
-The order within a frame is the specification's: the step just taken goes into the replay; a minibatch is drawn; the
-Q-network is updated towards the target network's values, then the policy network on the same minibatch; then the next
-action is chosen, from the updated networks. The environment's step, and with it the next frame, is the host's.
+The order within a frame: the step just taken goes into the replay; a minibatch is drawn; the Q-network is updated
+towards the target network's values, then the policy network on the same minibatch; then the next action is chosen from
+the updated networks. The step in the environment is the host's work.
 
 Numbers that a setting may change (`TrainingSettings.numbers`) are arguments; what changes the formulas or the shapes
 (`Program`) is compiled in. Both networks and the replay are updated in place: the state is donated.
@@ -28,8 +28,8 @@ from ipe.entropy import entropy_from_logits, uniform
 from ipe.updates import UPDATES, PolicyUpdate, Transition
 
 COUNTS = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames", "updates", "sound")
-"""Sums per seed over the frames since they were last read; `sound` are the updates before the first one whose errors
-were not finite."""
+"""What is summed up for each seed over the frames since the sums were last read. `sound` counts the updates before the
+first update whose errors were not finite."""
 
 
 class Program(NamedTuple):
@@ -100,13 +100,13 @@ class Sample(NamedTuple):
 def advance(
     program: Program, updating: str, state: dict[str, Any], spare: dict[str, Any], numbers: Any, frame: Frame
 ) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """One frame. The arrays of the state and the spare ones are used up.
+    """One frame. The arrays of the state and the spare arrays cannot be used afterwards.
 
     Args:
         program: what is compiled in.
         updating: whether all, some (those of `frame.updates`) or none of the seeds are updated.
         state: networks, moments, replay and counts.
-        spare: arrays like those of the networks that learn, to write the new ones into.
+        spare: arrays like those of the networks that learn, into which the new parameters are written.
         numbers: the values of `Program.numbers`, first axis those, second axis the seeds.
         frame: the numbers that the host passes in for this frame.
 
@@ -135,7 +135,7 @@ def compiled(program: Program, updating: str) -> Any:
 
 @lru_cache(maxsize=32)
 def compiled_start(program: Program) -> Any:
-    """The jitted start: takes the first observations, and returns (state, actions) like a frame."""
+    """The jitted start, which stores the first observations and returns (state, actions) like a frame."""
 
     def run(state: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:
         observation = state["replay"]["observation"]

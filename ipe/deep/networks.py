@@ -69,8 +69,8 @@ def initial_parameters(architecture: Architecture, generators: Sequence[np.rando
     r"""Parameters uniform on :math:`\pm 1/\sqrt{\text{fan-in}}`, biases too (PyTorch's default).
 
     Args:
-        architecture: the shape.
-        generators: one per seed.
+        architecture: the network's shape.
+        generators: a generator for each seed.
     """
     layers: Layers = []
     for inputs, outputs in architecture.layers:
@@ -89,7 +89,7 @@ def joined(layers: Layers) -> Parameters:
 
 
 def split(architecture: Architecture, parameters: Parameters) -> Layers:
-    """The weights and biases of each layer."""
+    """Take the weights and biases of each layer out of the two arrays of `Parameters`."""
     (i0, o0), (_, o1), (i2, o2) = architecture.layers
     rest = parameters["rest"]
     ends = np.cumsum([i0 * o0, o0, o1, i2 * o2, o2]).tolist()
@@ -101,7 +101,7 @@ def features(architecture: Architecture, observations: Any) -> Any:
     """What the first matrix multiplies: the observations themselves, or the patches of images.
 
     Args:
-        architecture: the shape.
+        architecture: the network's shape.
         observations: (seeds, batch, *inputs), float32.
 
     Returns:
@@ -116,12 +116,12 @@ def features(architecture: Architecture, observations: Any) -> Any:
 
 
 def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> tuple[Any, list[Any]]:
-    """The outputs, and what went into each layer.
+    """The outputs of a network, and the inputs of each of its layers.
 
     Args:
-        architecture: the shape.
-        parameters: of all seeds.
-        inputs: from `features`.
+        architecture: the network's shape.
+        parameters: the parameters of all seeds.
+        inputs: the result of `features`.
 
     Returns:
         (seeds, batch, actions), and the inputs of the three layers, which `backward` needs.
@@ -135,7 +135,7 @@ def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> 
 
 
 def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
-    """The outputs alone."""
+    """The outputs of a network, without the inputs of its layers."""
     return forward(architecture, parameters, inputs)[0]
 
 
@@ -143,9 +143,9 @@ def backward(architecture: Architecture, parameters: Parameters, seen: list[Any]
     """The gradient of a loss in the parameters, from its gradient in the outputs.
 
     Args:
-        architecture: the shape.
-        parameters: those of the forward pass.
-        seen: what went into each layer then.
+        architecture: the network's shape.
+        parameters: the parameters of the forward pass.
+        seen: the inputs of each layer in the forward pass.
         error: the gradient in the outputs, (seeds, batch, actions).
 
     Returns:
@@ -175,7 +175,7 @@ def _product(architecture: Architecture, subscripts: str, left: Any, right: Any)
 
 
 def sum_by_halves(array: Any) -> Any:
-    """The sum over axis 1, by halves: how XLA would add up depends on how many seeds there are."""
+    """The sum over axis 1, by halves. (The order in which XLA adds up depends on the number of seeds.)"""
     while (n := array.shape[1]) > 1:
         half = n // 2
         array = jnp.concatenate([array[:, :half] + array[:, half : 2 * half], array[:, 2 * half :]], axis=1)

@@ -11,7 +11,7 @@ from ipe.deep.networks import Parameters, sum_by_halves
 
 
 def initial_moments(kind: str, parameters: Parameters) -> dict[str, Parameters]:
-    """The optimiser's memory: of squared gradients, and Adam's of gradients too."""
+    """The moments before the first step, all 0: the mean squared gradient, and for Adam the mean gradient too."""
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     if kind == "rmsprop":
         return {"square": zeros}
@@ -27,7 +27,7 @@ def step(
     hyper: dict[str, Any],
     updates: Any,
 ) -> tuple[Parameters, dict[str, Parameters]]:
-    r"""One step down the gradient g. Everything but the parameters is one number per seed.
+    r"""One step down the gradient g. Hyperparameters are arrays of one number per seed.
 
     RMSprop, with :math:`\varepsilon` outside the root:
 
@@ -73,8 +73,8 @@ def clipped(gradient: Parameters, norm: Any) -> Parameters:
     r"""The gradient, scaled to :math:`\min(1, c / (\lVert g \rVert + 10^{-6}))` as PyTorch does, seed by seed.
 
     Args:
-        gradient: of one network.
-        norm: c, one per seed; 0 leaves that seed's gradient alone.
+        gradient: the gradient of one network.
+        norm: c, one number per seed; 0 leaves that seed's gradient as it is.
     """
     square: Any = 0.0
     for g in gradient.values():

@@ -92,7 +92,7 @@ class Trained:
 def evaluation_seed(seed: int, trained: int) -> int:
     """The environment's seed for evaluating a trained seed: 2^63 or more, where those of training are less.
 
-    Every trained seed gets episodes of its own, the same ones however it acts.
+    Every trained seed gets other episodes, and the same ones however it acts.
 
     Args:
         seed: the seed of the evaluation.
@@ -122,7 +122,7 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
         trained: the run.
         seed: the trained seed.
         evaluation: the seed of its draws.
-        behaviour: whether it acts by its own behaviour, or greedily.
+        behaviour: whether the agent acts by the run's behaviour, or greedily.
     """
     settings = trained.settings
     acts = settings.acts if behaviour else BEHAVIOURS["greedy"]

@@ -39,12 +39,12 @@ class Format(NamedTuple):
 
     @property
     def stored(self) -> tuple[tuple[int, ...], str]:
-        """The shape and dtype of one stored observation: flat."""
+        """The shape and dtype of one observation as it is stored, flat."""
         size = math.prod(self.shape)
         return ((-(-size // 8),), "uint8") if self.binary else ((size,), self.dtype)
 
     def pack(self, observations: NDArray[Any]) -> NDArray[Any]:
-        """Observations (seeds, *shape) as they are stored."""
+        """Observations (seeds, *shape) in the form in which they are stored."""
         flat = observations.reshape(len(observations), -1)
         return np.packbits(flat, axis=-1, bitorder="little") if self.binary else flat
 
@@ -63,8 +63,8 @@ class Format(NamedTuple):
 class Slots:
     """Which slots hold the last transitions of each seed.
 
-    There are a sixteenth more slots than transitions, for the last observations of truncated episodes. In an
-    environment that truncates more often than that, fewer than `capacity` transitions are kept.
+    There are a sixteenth more slots than transitions, for the last observations of truncated episodes. If an
+    environment truncates more often than that, fewer than `capacity` transitions are kept.
     """
 
     def __init__(self, seeds: int, capacity: int) -> None:
@@ -110,7 +110,7 @@ class Slots:
         return oldest
 
     def sample(self, draws: NDArray[np.float64], out: NDArray[np.int32]) -> None:
-        """Slots of transitions drawn uniformly with replacement.
+        """Draw transitions uniformly with replacement.
 
         Args:
             draws: uniform numbers in [0, 1), (seeds, batch).

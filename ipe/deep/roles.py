@@ -27,6 +27,8 @@ class Role:
     only_with: Literal["", "policy", "schedule", "adam"] = ""
     """What the setting has an effect with: behaviours that learn a policy, behaviours with a scheduled number, Adam;
     by default everything."""
+    names: Callable[[], tuple[str, ...]] | None = None
+    """The names that the setting may have, if they come from a table that may grow."""
 
 
 COMPILED = Role(compiled=True)
@@ -35,21 +37,8 @@ SWITCH = Role(traced=True, switch=True)
 
 
 @dataclass(frozen=True)
-class Names:
-    """The names that a setting may have, from a table that may grow."""
-
-    known: Callable[[], tuple[str, ...]]
-
-    def check(self, name: str) -> str:
-        """The name, if it is known."""
-        if name not in (known := self.known()):
-            raise ValueError(f"must be one of {', '.join(known)}; found {name!r}")
-        return name
-
-
-@dataclass(frozen=True)
 class Leaf:
-    """A setting that is no part with settings of its own."""
+    """A setting that has no settings within it."""
 
     path: str
     """The setting's name, with those of the parts that it is in and dots between."""
@@ -70,23 +59,23 @@ class Leaf:
         return settings
 
 
+def role_of(about: FieldInfo) -> Role:
+    """The role of a field; one that has none is read by the training loop alone."""
+    return next((each for each in about.metadata if isinstance(each, Role)), Role())
+
+
 def leaves(model: type[BaseModel], path: str = "", only_with: Any = "") -> Iterator[Leaf]:
     """All settings of a model and of its parts, in the order of their declaration.
 
     Args:
         model: the model.
-        path: the part's own path, with a dot at its end.
+        path: the path of the part, with a dot at its end.
         only_with: what the part has an effect with.
     """
     for name, about in model.model_fields.items():
-        role = next((each for each in about.metadata if isinstance(each, Role)), Role())
+        role = role_of(about)
         kind: Any = about.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from leaves(kind, f"{path}{name}.", role.only_with)
         else:
             yield Leaf(f"{path}{name}", replace(role, only_with=role.only_with or only_with), about)
-
-
-def names_of(about: FieldInfo) -> tuple[str, ...] | None:
-    """The names that a field may have, if they come from a table."""
-    return next((each.known() for each in about.metadata if isinstance(each, Names)), None)

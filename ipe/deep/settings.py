@@ -10,14 +10,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from ipe.base.nested import merged
 from ipe.base.words import did_you_mean
 from ipe.behaviours import BEHAVIOURS, Behaviour, Hyperparameter
 from ipe.behaviours.kinds.boltzmann import TEMPERATURE
-from ipe.deep.roles import COMPILED, SWITCH, TRACED, Leaf, Names, Role, leaves
+from ipe.deep.roles import COMPILED, SWITCH, TRACED, Leaf, Role, leaves, role_of
 from ipe.errors import InputError
 from ipe.updates import UPDATES
 
@@ -36,9 +44,6 @@ def deep_behaviours() -> tuple[str, ...]:
 def deep_updates() -> tuple[str, ...]:
     """The names of the policy updates that the deep agent offers: those that have a gradient."""
     return tuple(name for name, update in UPDATES.items() if update.gradient is not None)
-
-
-_BEHAVIOUR, _UPDATE = Names(deep_behaviours), Names(deep_updates)
 
 
 def _field(hyperparameter: Hyperparameter) -> Any:
@@ -60,7 +65,7 @@ class EnvironmentSettings(_Settings):
     """A Gymnasium id (`LunarLander-v3`), one with the module that registers it (`package.module:EnvId`), or
     `minatar/Freeway` and its four sisters."""
     frame_limit: Annotated[_Count | None, COMPILED] = None
-    """Truncate episodes after this many frames. None: the environment's own limit, if it has one."""
+    """Truncate episodes after this many frames. None: the environment's limit, if it has one."""
     options: Annotated[dict[str, str | int | float | bool | None], COMPILED] = Field(default_factory=dict)
     """Keyword arguments of the environment (`sticky_action_prob` and so on)."""
 
@@ -110,7 +115,7 @@ class TrainingSettings(_Settings):
 
     environment: EnvironmentSettings
     """The environment to act in."""
-    behaviour: Annotated[str, _BEHAVIOUR, AfterValidator(_BEHAVIOUR.check), COMPILED] = "epsilon-ipe"
+    behaviour: Annotated[str, Role(compiled=True, names=deep_behaviours)] = "epsilon-ipe"
     """How the agent acts."""
     frames: Annotated[_Count, COMPILED] = 500_000
     """How many steps a run takes in its environment."""
@@ -139,9 +144,7 @@ class TrainingSettings(_Settings):
     temperature: float = _field(TEMPERATURE)
     optimiser: Optimiser = Optimiser()
     """How gradients become steps."""
-    policy_update: Annotated[str, _UPDATE, AfterValidator(_UPDATE.check), Role(compiled=True, only_with="policy")] = (
-        "paper"
-    )
+    policy_update: Annotated[str, Role(compiled=True, only_with="policy", names=deep_updates)] = "paper"
     r"""What the policy network descends: :math:`\delta^2` (paper), or :math:`|\delta|` (absolute)."""
     entropy_bonus: Annotated[_NotNegative, Role(traced=True, switch=True, only_with="policy")] = 0.0
     r"""The weight :math:`\tau` of the entropy: the policy network also descends :math:`-\tau H(\pi(\cdot|s'))`."""
@@ -157,6 +160,15 @@ class TrainingSettings(_Settings):
     precision: Annotated[Literal["float32", "bfloat16"], COMPILED] = "float32"
     """The precision of the factors of matrix products (with native products, of the middle layer's); everything else
     is float32."""
+
+    @field_validator("behaviour", "policy_update")
+    @classmethod
+    def _is_in_its_table(cls, name: str, about: ValidationInfo) -> str:
+        known = role_of(cls.model_fields[str(about.field_name)]).names
+        assert known is not None
+        if name not in known():
+            raise ValueError(f"must be one of {', '.join(known())}; found {name!r}")
+        return name
 
     @model_validator(mode="before")
     @classmethod
@@ -199,9 +211,9 @@ class TrainingSettings(_Settings):
     @property
     def numbers(self) -> dict[str, float]:
         """What the compiled program is called with: the traced settings, and the numbers of the behaviour."""
-        behaviours = [each.name for each in self.acts.hyperparameters if not each.scheduled]
         traced = {leaf.name: leaf.value(self) for leaf in LEAVES if leaf.role.traced}
-        return traced | {name: getattr(self, name) for name in behaviours}
+        constant = [each.name for each in self.acts.hyperparameters if not each.scheduled]
+        return traced | {name: getattr(self, name) for name in constant}
 
 
 LEAVES: tuple[Leaf, ...] = tuple(leaves(TrainingSettings))

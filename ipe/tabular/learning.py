@@ -1,6 +1,6 @@
 r"""One step of Algorithm 1 in one run: act, Q-learning, policy update.
 
-Everything here is written for a single run; `ipe.tabular.program` batches it.
+Everything here is written for a single run; `ipe.tabular.lanes` batches it.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 from ipe.base.arrays import Array, numeric
 from ipe.base.cores import available_cores
 from ipe.base.declarations import one_of
-from ipe.base.numbers import whole_number
+from ipe.base.numbers import seed_number, whole_number
 from ipe.behaviours import BEHAVIOURS
 from ipe.checks import check_mdp, check_q
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning import OptimalValues, optimal_values
+from ipe.tabular.lanes import lane_count, lane_runner
 from ipe.tabular.model import looks, model_of
 from ipe.tabular.parameters import NO_UPDATE, settings_of
-from ipe.tabular.program import lane_count, lane_runner
 from ipe.tabular.results import Store, TabularRuns
 from ipe.tabular.state import Algorithm, Order, Ties
 from ipe.updates import UPDATES, PolicyUpdate
@@ -99,10 +99,10 @@ def simulate(
         ("ties", ties, ("random", "first")),
     ):
         one_of(value, known, field)
-    seed, steps = _whole(seed, "seed", 0, 2**63), _whole(steps, "steps", 1, 2**31)
-    first_run = _whole(first_run, "first_run", 0, 2**32)
-    runs = _whole(runs, "runs", 1, 2**32 - first_run)
-    n_steps = _whole(n_steps, "n_steps", 1, 2**31)
+    seed, steps = seed_number(seed), whole_number(steps, "steps", 1, 2**31 - 1)
+    first_run = whole_number(first_run, "first_run", 0, 2**32 - 1)
+    runs = whole_number(runs, "runs", 1, 2**32 - first_run - 1)
+    n_steps = whole_number(n_steps, "n_steps", 1, 2**31 - 1)
     if n_steps > 1 and update == "none":
         raise InputError(f"n_steps = {n_steps} has no effect with update 'none'")
     workers = available_cores() if threads is None else whole_number(threads, "threads", 1)
@@ -140,12 +140,6 @@ def _left_out(name: str, values: Array, update: PolicyUpdate | None, sweep: Mapp
     """Whether a number is a 0 whose term the compiled program goes without."""
     switches = () if update is None else [each.name for each in update.hyperparameters if each.switch]
     return name in switches and name not in (sweep or {}) and not values.any()
-
-
-def _whole(value: Any, name: str, low: int, limit: int) -> int:
-    if (number := whole_number(value, name, low)) >= limit:
-        raise InputError(f"{name} must be below {limit}, found {number}")
-    return number
 
 
 def _table(mdp: FiniteMDP, value: Any, name: str) -> Array:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ipe.behaviours import BEHAVIOURS
+
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -38,7 +40,7 @@ class GridCase(Case):
 
 def update_of(behaviour: str) -> str:
     """The paper's update for behaviours that look at the learned policy, none for the others."""
-    return "paper" if behaviour in ("ipe", "epsilon-ipe") else "none"
+    return "paper" if BEHAVIOURS[behaviour].needs_policy else "none"
 
 
 def _decades(low: int, high: int) -> tuple[float, ...]:
