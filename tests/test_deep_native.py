@@ -67,7 +67,7 @@ def step_of(native: bool, net: Architecture, parameters: Any, observations: Any,
     seeds = len(observations)
     output, seen = functions.forward(net, parameters, functions.features(net, observations))
     gradient = functions.backward(net, parameters, seen, error)
-    numbers = {"decay": jnp.linspace(0.9, 0.99, seeds), "optimiser_epsilon": jnp.full(seeds, 1e-6)}
+    numbers = {"optimiser_decay": jnp.linspace(0.9, 0.99, seeds), "optimiser_epsilon": jnp.full(seeds, 1e-6)}
     size = jnp.linspace(0.01, 0.02, seeds)
     if native:
         return output, gradient, calls.rmsprop(net, parameters, seen, error, moments, size, numbers)

@@ -42,7 +42,7 @@ def our_steps(kind: str) -> Any:
     def column(name: str) -> Any:
         return jnp.asarray([case.get(name, 0.0) for case in cases], jnp.float32)
 
-    hyper = {"decay": column("decay"), "momentum": column("momentum"), "optimiser_epsilon": column("epsilon")}
+    hyper = {f"optimiser_{name}": column(name) for name in ("decay", "momentum", "epsilon")}
 
     @jax.jit
     def advance(parameters: Any, moments: Any, slope: Any, updates: Any) -> Any:
@@ -94,7 +94,8 @@ def test_a_norm_of_zero_leaves_that_seed_alone() -> None:
 def test_a_gradient_of_zero_moves_nothing() -> None:
     for kind in ("rmsprop", "adam"):
         parameters = network(START, 2)
-        hyper = {name: jnp.full(2, x) for name, x in (("decay", 0.9), ("momentum", 0.9), ("optimiser_epsilon", 1e-8))}
+        values = {"decay": 0.9, "momentum": 0.9, "epsilon": 1e-8}
+        hyper = {f"optimiser_{name}": jnp.full(2, x) for name, x in values.items()}
         zeros = network(np.zeros(7), 2)
         moments = initial_moments(kind, parameters)
         new, _ = step(kind, parameters, zeros, moments, jnp.ones(2), hyper, jnp.float32(0))
