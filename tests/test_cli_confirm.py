@@ -15,6 +15,7 @@ from ipe.experiments import open_store
 from tests.sweep_helpers import toml
 
 
+@pytest.mark.slow
 def test_the_chosen_setting_is_run_again_with_other_seeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

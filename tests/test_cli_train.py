@@ -412,7 +412,10 @@ def wait_for(child: subprocess.Popen[str], text: str, seconds: float = 180.0) ->
     return lines
 
 
-@pytest.mark.parametrize(("number", "code", "processes"), [(signal.SIGINT, 130, "1"), (signal.SIGTERM, 143, "0")])
+@pytest.mark.parametrize(
+    ("number", "code", "processes"),
+    [(signal.SIGINT, 130, "1"), pytest.param(signal.SIGTERM, 143, "0", marks=pytest.mark.slow)],
+)
 def test_signals_stop_with_a_checkpoint(run: Run, tmp_path: Path, number: int, code: int, processes: str) -> None:
     words = ("train", "CartPole-v1", *SMALL[:-2], "--frames", "1e7", "--processes", processes, "--out", "my run")
     child = process(*words, cwd=tmp_path)

@@ -29,16 +29,17 @@ CASES: dict[str, dict[str, Any]] = {
     "the paper's": {},
     "absolute, entropy bonus, online delta, clipping": {
         "policy_update": "absolute", "entropy_bonus": 0.05, "delta_q": "online", "optimiser": {"clip": 0.3}},
-    "three steps, double, huber, warm-up, every second frame": {
-        "n_step": 3, "double_q": True, "huber": 0.5, "warm_up": 21, "update_every": 2},
     "epsilon-greedy, no target network, replay of 5": {
         "behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}, "target_period": 1, "replay": 5},
     "epsilon-greedy, exponential, warm-up, every third frame, adam": {
         "behaviour": "epsilon-greedy", "epsilon": {"final": 0.05, "initial": 0.9, "steps": 90, "kind": "exponential"},
         "warm_up": 10, "update_every": 3, "huber": 1.0, "optimiser": {**ADAM, "clip": 0.2}},
-    "boltzmann, two steps": {"behaviour": "boltzmann", "temperature": 0.3, "n_step": 2},
+    "boltzmann, two steps, double": {"behaviour": "boltzmann", "temperature": 0.3, "n_step": 2, "double_q": True},
 }  # fmt: skip
 MORE: dict[str, dict[str, Any]] = {
+    "three steps, double, huber, warm-up, every second frame": {
+        "n_step": 3, "double_q": True, "huber": 0.5, "warm_up": 21, "update_every": 2},
+    "boltzmann, two steps": {"behaviour": "boltzmann", "temperature": 0.3, "n_step": 2},
     "entropy bonus, clipping": {"entropy_bonus": 0.05, "optimiser": {"clip": 0.3}},
     "double, huber, online delta": {"double_q": True, "huber": 0.5, "delta_q": "online"},
     "five steps, online delta": {"n_step": 5, "delta_q": "online"},
@@ -184,6 +185,7 @@ def test_the_recorded_epsilon_is_matched_to_the_entropy_of_the_policy() -> None:
             assert 0.0 < epsilon < 1.0
 
 
+@pytest.mark.slow
 def test_a_truncation_bootstraps_from_its_last_observation_and_a_termination_from_nothing() -> None:
     """Without the oracle: constant rewards of 1 have the value 1 if each one terminates, 1/(1-gamma) if none."""
     base = {"gamma": 0.5, "target_period": 1, "value_step_size": 3e-3, "width": 32}

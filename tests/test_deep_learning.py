@@ -68,7 +68,7 @@ slow = pytest.mark.slow
         pytest.param("CartPole-v1", "epsilon-greedy", marks=slow),
         ("CartPole-v1", "epsilon-ipe"),
         pytest.param("CartPole-v1", "ipe", marks=slow),
-        (OWN + "Catch-v0", "epsilon-greedy"),
+        pytest.param(OWN + "Catch-v0", "epsilon-greedy", marks=slow),
         pytest.param(OWN + "Catch-v0", "epsilon-ipe", marks=slow),
         pytest.param(OWN + "Catch-v0", "ipe", marks=slow),
     ],

@@ -29,6 +29,7 @@ from tests.deep_helpers import DRIFT, advance, run, small
 from tests.tiers import examples
 
 gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+slow = pytest.mark.slow
 intel = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="not a processor with AVX2")
 bfloat16 = pytest.mark.skipif(
     shutil.which("gcc") is None or library.registered() != "" or not library.has_bfloat16(),
@@ -198,7 +199,7 @@ def test_bits_are_as_good_as_numbers(net: Architecture) -> None:
 
 
 @gcc
-@pytest.mark.parametrize("machine", ["-march=native", pytest.param("-mavx2", marks=intel)])
+@pytest.mark.parametrize("machine", ["-march=native", pytest.param("-mavx2", marks=[intel, slow])])
 def test_it_compiles_without_a_warning(tmp_path: Path, machine: str) -> None:
     source = Path(library.__file__).with_name("network.c")
     flags = [machine if flag == "-march=native" else flag for flag in library._FLAGS]
@@ -244,6 +245,7 @@ print(digest.hexdigest())
 
 
 @gcc
+@slow
 def test_the_machines_registers_do_not_change_the_bytes(tmp_path: Path) -> None:
     flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else ""
     if not {"avx2", "fma"} <= set(flags.split()):
@@ -266,9 +268,9 @@ def test_the_machines_registers_do_not_change_the_bytes(tmp_path: Path) -> None:
     ("environment", "products", "precision"),
     [
         (DRIFT, "native", "float32"),
-        (IMAGE, "native", "float32"),
-        (DRIFT, "xla", "float32"),
-        pytest.param(DRIFT, "native", "bfloat16", marks=bfloat16),
+        pytest.param(IMAGE, "native", "float32", marks=slow),
+        pytest.param(DRIFT, "xla", "float32", marks=slow),
+        pytest.param(DRIFT, "native", "bfloat16", marks=[bfloat16, slow]),
         pytest.param(IMAGE, "native", "bfloat16", marks=bfloat16),
     ],
 )

@@ -25,6 +25,7 @@ from ipe.cli.options import option_names
 from ipe.cli.parsing import parse
 from ipe.cli.program import COMMANDS, command_of
 from ipe.errors import InputError
+from tests.tiers import tiered
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
@@ -83,7 +84,11 @@ def prepare_store(folder: Path) -> None:
         assert run_job(folder, job.id) == "done"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if python_blocks(p) and p.name not in RUN_ELSEWHERE], ids=label)
+RUN_HERE = [page for page in PAGES if python_blocks(page) and page.name not in RUN_ELSEWHERE]
+TRAINING = ("store.md", "training.md")  # the pages whose examples train for long
+
+
+@pytest.mark.parametrize("page", tiered(RUN_HERE, *(p for p in RUN_HERE if p.name not in TRAINING)), ids=label)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
