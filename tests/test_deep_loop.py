@@ -219,7 +219,7 @@ def resumed(loop: Loop, folder: Path) -> Loop:
 CHECKPOINTED = [
     pytest.param("CartPole-v1", [0, 1, 2], {}, id="CartPole"),
     pytest.param("LunarLander-v3", [0, 1], {"width": 64}, id="LunarLander", marks=needs_box2d),
-    pytest.param("minatar/Freeway", [0], {}, id="Freeway", marks=needs_minatar),
+    pytest.param("minatar/Freeway", [0], {}, id="Freeway", marks=[needs_minatar, pytest.mark.slow]),
     pytest.param(
         DRIFT, [4], {"optimiser": {"kind": "adam"}, "n_step": 3, "warm_up": 50, "update_every": 3}, id="Drift"
     ),
