@@ -469,15 +469,12 @@ def kill_at_random(folder: Path, settings: TrainingSettings, arguments: dict[str
         alive = child.wait_for(child.works if i == 0 else child.progresses())
         time.sleep(rng.uniform(0.0, 0.6))
         workers = child.workers() if alive else []
+        done += bool(workers)
         if i % 2 == 1 and workers:
             _kill(rng.choice(workers))  # it is replaced, and its job goes on
-            done += 1
-            code, status, errors = child.end()
-            assert (code, status, errors) == (0, "done", "")
         else:
-            done += bool(workers)
             child.kill_all()
-        child = Child(folder, None, **arguments)
+            child = Child(folder, None, **arguments)
     code, status, errors = child.end()
     assert (code, status, errors) == (0, "done", "")
     return done

@@ -260,7 +260,7 @@ def scheduler(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     words = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"]
     words += ["--scheduler-file", str(address)]
     with ended(subprocess.Popen([*dask, "scheduler", *words], **common)) as boss:
-        wait_for(address.exists, boss)
+        wait_for(lambda: address.exists() and address.read_text().rstrip().endswith("}"), boss)
         words = [
             "--scheduler-file",
             str(address),
