@@ -1,4 +1,4 @@
-"""The two ways in which `ipe` says no: the input is wrong, or the problem was not solved."""
+"""The ways in which `ipe` says no: the input is wrong, the problem was not solved, or somebody pressed Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from typing import Any
 
 class InputError(ValueError):
     """An input that the caller can correct. The message names the field or the index and the amount."""
+
+
+class SolveInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a solve. `result` is the best that the solver had by then, with its proven gap."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__("interrupted")
+        self.result = result
 
 
 class NotSolvedError(RuntimeError):

@@ -23,7 +23,7 @@ from ipe.entropy import epsilon_from_probabilities
 from ipe.errors import InputError
 from ipe.inverse import EvaluationPolicy, evaluation_policy
 from ipe.inverse.closed_forms import has_exact_successors
-from ipe.inverse.solve import HIGHS_UP_TO
+from ipe.inverse.solve import SMALL
 from ipe.planning import action_bounds
 from ipe.planning.operators import average
 
@@ -85,7 +85,7 @@ def _given(model: EmpiricalModel, policy: Any) -> Decomposition:
 def _sup_residual(model: EmpiricalModel, solution: EvaluationPolicy, errors: PairErrors) -> tuple[float, float]:
     r"""Bounds on :math:`\rho` over the pairs that count, exact to a solver's gap where the l-inf problem is cheap."""
     lower, upper = solution.residual_lower_bound, float(np.abs(errors.mean).max())
-    if model.mdp.n_states <= HIGHS_UP_TO or has_exact_successors(model.mdp):
+    if model.mdp.n_states <= SMALL or has_exact_successors(model.mdp):
         flat = (model.weights > 0).astype(np.float64)
         sup = evaluation_policy(model.mdp, q=model.q, norm="linf", weights=flat, on_miss="flag")
         lower, upper = max(lower, sup.residual_lower_bound), min(upper, sup.residual)

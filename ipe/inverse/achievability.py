@@ -17,7 +17,7 @@ from ipe.base.numbers import check_positive
 from ipe.checks import Form, check_one_form
 from ipe.inverse.closed_forms import has_exact_successors
 from ipe.inverse.result import EvaluationPolicy
-from ipe.inverse.solve import HIGHS_UP_TO, evaluation_policy
+from ipe.inverse.solve import SMALL, evaluation_policy
 from ipe.mdp import FiniteMDP
 from ipe.planning.operators import action_bounds, backup
 
@@ -115,6 +115,6 @@ def sup_norm_policy(mdp: FiniteMDP, form: Form, given: Array, tolerance: float =
     """The evaluation policy in the sup norm where that is cheap, in l2 otherwise."""
     if form == "v":
         return evaluation_policy(mdp, v=given, norm="linf", tolerance=tolerance)
-    if mdp.n_states <= HIGHS_UP_TO or has_exact_successors(mdp):
+    if mdp.n_states <= SMALL or has_exact_successors(mdp):
         return evaluation_policy(mdp, q=given, norm="linf", tolerance=tolerance, on_miss="flag")
     return evaluation_policy(mdp, q=given, norm="l2", tolerance=tolerance, on_miss="flag")

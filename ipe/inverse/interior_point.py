@@ -1,103 +1,129 @@
-r"""l-inf by a primal-dual interior-point method, for MDPs that HiGHS takes too long for.
+r"""l1 and l-inf by a primal-dual interior-point method.
 
-.. math:: \min_{v, t} t \quad \text{subject to} \quad -t \le d_i (A v - b)_i \le t, \; lo \le v \le hi .
+.. math:: \min_{lo \le v \le hi} \; \sum_i d_i |r_i| \quad \text{or} \quad \max_i d_i |r_i|, \qquad r = A v - b .
 
-Mehrotra's predictor and corrector, from a strictly feasible pair: any v inside the box with t above its
-largest residual, any multipliers that sum to one. Both sides stay feasible, so the complementarity is the
-gap. The Newton system has one unknown per state. While it is well conditioned, conjugate gradients
-solve it; when they no longer do, a dense Cholesky factor, which is what limits the size (8 bytes times the
-square of the number of states).
+Both are linear programs. Their Newton systems have one unknown per state (`ipe.inverse.normal_equations`), and
+Mehrotra's predictor and corrector (`ipe.inverse.predictor_corrector`) needs some 10 to 40 of them whatever the size.
+The method starts from a strictly feasible pair of a primal and a dual point. Both sides stay feasible, so that the
+complementarity is the gap, and the lower bound that the multipliers prove is computed anew after every step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
 
 from ipe.base.arrays import Array, dot
 from ipe.inverse.duality import lower_bound
+from ipe.inverse.normal_equations import NormalEquations
 from ipe.inverse.predictor_corrector import Arrays, Change, mehrotra_step, moved
 from ipe.inverse.problem import BoxProblem, BoxSolution
-from ipe.planning.krylov import conjugate_gradients
+from ipe.inverse.watch import Watch
 
-ALWAYS_DIRECT = 1500
-"""States up to which the factor costs so little that conjugate gradients are not tried."""
-MAX_CG_STEPS = 300
-CG_TOLERANCE = 1e-13
-"""The factor by which the squared residual of the Newton system must fall. An inexact step spoils the dual equations,
-and with them the lower bound."""
+NAME = "interior point"
+SHORTEST_STEP = 1e-8
+PATIENCE = 6
+"""Steps without a smaller gap after which rounding errors are all that is left."""
 
 
 def solve_interior_point(
-    problem: BoxProblem, start: Array, *, rtol: float = 1e-6, atol: float = 0.0, max_iterations: int = 100
+    problem: BoxProblem,
+    start: Array,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 0.0,
+    max_iterations: int = 150,
+    watch: Watch | None = None,
 ) -> BoxSolution:
-    """Minimise the l-inf norm until the gap is at most `max(rtol * norm, atol)`.
+    """Minimise the l1 or l-inf norm until the gap is at most `max(rtol * norm, atol)`.
 
     Args:
-        problem: with norm l-inf.
+        problem: with norm l1 or l-inf.
         start: a point of the box, best the l2 solution.
         rtol: the gap wanted, relative to the norm.
         atol: the gap wanted, absolute.
-        max_iterations: Newton systems allowed.
+        max_iterations: how many Newton systems are allowed.
+        watch: told of every step.
 
     Returns:
         The solution with the gap that its multipliers prove.
     """
-    rows = np.flatnonzero(problem.d > 0)
-    free = np.flatnonzero(problem.free)
+    watch = watch or Watch()
+    rows, free = np.flatnonzero(problem.d > 0), np.flatnonzero(problem.free)
     delta = problem.residuals(start)[rows]
-    size = float((problem.d[rows] * np.abs(delta)).max())
-    if size == 0 or not free.size:  # nothing to lower, or nothing to lower it with
-        return BoxSolution(start, size, 0.0, 0, True, "interior point")
-    A = sparse.csr_array(sparse.diags_array(problem.d[rows] * problem.gamma) @ problem.rows.matrix[rows][:, free])
-    # In the unknown x = (v - start) / size the norm at the start is 1.
-    state = _State(
-        A, problem.d[rows] * delta / size, (problem.lo - start)[free] / size, (problem.hi - start)[free] / size
-    )
-    best_v, best_norm, best_bound, iterations = start, size, 0.0, 0
-    while iterations < max_iterations:
-        state.step()
+    size = float(np.abs(delta).max())
+    best_v, best_norm, best_bound, iterations, idle = start, problem.norm_of(problem.residuals(start)), 0.0, 0, 0
+    if best_norm == 0 or not free.size:  # nothing to lower, or nothing to lower it with
+        return BoxSolution(start, best_norm, 0.0, 0, True, NAME)
+    weight = float(problem.d.max())
+    d = problem.d[rows] / weight
+    A = sparse.csr_array(problem.gamma * problem.rows.matrix[rows][:, free])
+    lo, hi = (problem.lo - start)[free] / size, (problem.hi - start)[free] / size
+    # In the unknown x = (v - start) / size the residuals at the start are at most 1.
+    iterate: _Iterate = (_L1 if problem.norm == "l1" else _Linf)(A, delta / size, d, lo, hi)
+    while iterations < max_iterations and idle < PATIENCE and not iterate.stalled:
+        iterate.step()
         iterations += 1
         v = start.copy()
-        v[free] += size * state.x
+        v[free] += size * iterate.x
         v = problem.clip(v)
         norm = problem.norm_of(problem.residuals(v))
+        y = np.zeros_like(problem.b)
+        y[rows] = weight * iterate.y
+        bound = lower_bound(problem, y)
+        idle = 0 if norm < best_norm or bound > best_bound else idle + 1
         if norm < best_norm:
             best_v, best_norm = v, norm
-        y = np.zeros_like(problem.b)
-        y[rows] = problem.d[rows] * (state.multipliers[0] - state.multipliers[1])
-        best_bound = max(best_bound, lower_bound(problem, y))
-        if best_norm - best_bound <= max(rtol * best_norm, atol) or state.stalled:
+        best_bound = max(best_bound, bound)
+        target = max(rtol * best_norm, atol)
+        watch.note(NAME, iterations, best_v, best_norm, max(0.0, best_norm - best_bound), target)
+        if best_norm - best_bound <= target:
             break
     gap = max(0.0, best_norm - best_bound)
-    converged = gap <= max(rtol * best_norm, atol)
-    return BoxSolution(best_v, best_norm, gap, iterations, converged, "interior point")
+    return BoxSolution(best_v, best_norm, gap, iterations, gap <= max(rtol * best_norm, atol), NAME)
 
 
-class _State:
-    """The iterate x and t, the slacks of the residual's upper and lower rows and of the box, and their multipliers."""
+class _Iterate(Protocol):
+    """A primal point x, multipliers y of the rows, and the step from them to the next pair."""
 
-    def __init__(self, A: sparse.csr_array, c: Array, lo: Array, hi: Array) -> None:
-        self.A, self.c, self.lo, self.hi = A, c, lo, hi
-        width = hi - lo
-        self.x = np.clip(np.zeros_like(lo), lo + 0.01 * width, hi - 0.01 * width)
-        residual = A @ self.x + c
-        self.t = 1.1 * float(np.abs(residual).max())
+    x: Array
+    stalled: bool
+
+    @property
+    def y(self) -> Array:
+        """The multipliers of the residuals."""
+
+    def step(self) -> None:
+        """One step of Mehrotra's method."""
+
+
+class _Linf:
+    """Minimises t with slacks of :math:`-t \\le d r \\le t` and of the box."""
+
+    def __init__(self, A: sparse.csr_array, c: Array, d: Array, lo: Array, hi: Array) -> None:
+        self.A, self.c, self.d, self.lo, self.hi = sparse.csr_array(sparse.diags_array(d) @ A), d * c, d, lo, hi
+        self.equations = NormalEquations(self.A)
+        self.x = _inside(lo, hi)
+        self.t = 1.1 * float(np.abs(self.A @ self.x + self.c).max())
         self.slacks = up, down, from_lo, from_hi = self._slacks()
         total = float((1.0 / up).sum() + (1.0 / down).sum())
         barrier = 1.0 / total
         self._set_multipliers(1.0 / (up * total), 1.0 / (down * total), barrier / from_lo, barrier / from_hi)
-        self.direct = len(lo) <= ALWAYS_DIRECT
         self.stalled = False
 
+    @property
+    def y(self) -> Array:
+        """The multipliers of the residuals."""
+        out: Array = self.d * (self.multipliers[0] - self.multipliers[1])
+        return out
+
     def step(self) -> None:
-        """One step of Mehrotra's method."""
         step = mehrotra_step(self.slacks, self.multipliers, self._newton())
         dx, dt = step.change.unknowns
-        self.stalled = max(step.primal, step.dual) < 1e-8
+        self.stalled = self.equations.failed or max(step.primal, step.dual) < SHORTEST_STEP
         self.x = self.x + step.primal * dx
         self.t += step.primal * dt
         self.slacks = self._slacks()
@@ -105,7 +131,7 @@ class _State:
         self.stalled |= min(float(x.min()) for x in self.slacks) <= 0
         products = sum(dot(x, z) for x, z in zip(self.slacks, self.multipliers, strict=True))
         if products > 0.7 * step.barrier * sum(len(x) for x in self.slacks):
-            self.direct = True  # a poor step: most likely the inexact solves
+            self.equations.direct = True  # a poor step: most likely the inexact solves
 
     def _slacks(self) -> Arrays:
         residual = self.A @ self.x + self.c
@@ -115,8 +141,7 @@ class _State:
         """Set the multipliers; what an inexact Newton step leaves of the dual equations goes into those of the box."""
         total = z_up.sum() + z_down.sum()
         z_up, z_down = z_up / total, z_down / total
-        missing = self.A.T @ (z_up - z_down) - (z_lo - z_hi)
-        self.multipliers = z_up, z_down, z_lo + np.maximum(missing, 0.0), z_hi + np.maximum(-missing, 0.0)
+        self.multipliers = z_up, z_down, *_balanced(self.A.T @ (z_up - z_down), z_lo, z_hi)
 
     def _newton(self) -> Callable[[Arrays], Change]:
         """The map from complementarity targets to the Newton direction at this point."""
@@ -124,7 +149,7 @@ class _State:
         up, down, at_lo, at_hi = (z / x for x, z in zip(self.slacks, self.multipliers, strict=True))
         total = float(up.sum() + down.sum())
         g = A.T @ (up - down)
-        solve = self._solver(up + down, at_lo + at_hi, g, total)
+        solve = self.equations.solver(up + down, at_lo + at_hi, g, total)
 
         def direction(targets: Arrays) -> Change:
             e_up, e_down, e_lo, e_hi = (target / x for target, x in zip(targets, self.slacks, strict=True))
@@ -137,33 +162,77 @@ class _State:
 
         return direction
 
-    def _solver(self, weights: Array, box: Array, g: Array, total: float) -> Callable[[Array], Array]:
-        r"""Solves :math:`(A^\top \Theta A + E - g g^\top / \sum\theta)\, x = rhs`."""
+
+class _L1:
+    r"""Minimises :math:`\sum d (p + m)` with :math:`p - m = r` and :math:`p, m \ge 0`.
+
+    The multipliers y of :math:`p - m = r` lie between -d and d. Complementary are p and :math:`d - y`, m and
+    :math:`d + y`.
+    """
+
+    def __init__(self, A: sparse.csr_array, c: Array, d: Array, lo: Array, hi: Array) -> None:
+        self.A, self.c, self.d, self.lo, self.hi = A, c, d, lo, hi
+        self.equations = NormalEquations(A)
+        self.x = _inside(lo, hi)
+        residual = A @ self.x + c
+        spread = float(np.abs(residual).mean()) or 1.0
+        root = np.sqrt(residual * residual + spread * spread)
+        barrier = 0.5 * spread
+        self.p, self.m = 0.5 * (root + residual), 0.5 * (root - residual)
+        self.y = 0.9 * d * residual / root
+        z = barrier * float(d.mean())
+        self.z_lo, self.z_hi = _balanced(A.T @ self.y, z / (self.x - lo), z / (hi - self.x))
+        self.stalled = False
+
+    def step(self) -> None:
+        slacks = self.p, self.m, self.x - self.lo, self.hi - self.x
+        multipliers = self.d - self.y, self.d + self.y, self.z_lo, self.z_hi
+        step = mehrotra_step(slacks, multipliers, self._newton(slacks, multipliers))
+        dx, dy = step.change.unknowns
+        self.stalled = self.equations.failed or max(step.primal, step.dual) < SHORTEST_STEP
+        self.x = self.x + step.primal * dx
+        self.y = np.clip(self.y + step.dual * dy, -self.d, self.d)
+        p, m = moved(slacks[:2], step.change.slacks[:2], step.primal)
+        # What rounding leaves of p - m = r is split between the two, so that the primal point stays feasible.
+        missing = self.A @ self.x + self.c - (p - m)
+        self.p, self.m = p + np.maximum(missing, 0.0), m + np.maximum(-missing, 0.0)
+        z_lo, z_hi = moved(multipliers[2:], step.change.multipliers[2:], step.dual)
+        self.z_lo, self.z_hi = _balanced(self.A.T @ self.y, z_lo, z_hi)
+        positive = self.p, self.m, self.d - np.abs(self.y), self.x - self.lo, self.hi - self.x
+        self.stalled |= min(float(x.min()) for x in positive) <= 0
+        before = step.barrier * sum(len(x) for x in slacks)
+        after = dot(self.p, self.d - self.y) + dot(self.m, self.d + self.y)
+        if after > 0.7 * before:
+            self.equations.direct = True
+
+    def _newton(self, slacks: Arrays, multipliers: Arrays) -> Callable[[Arrays], Change]:
+        """The map from complementarity targets to the Newton direction at this point."""
         A = self.A
-        if not self.direct:
-            diagonal = sparse.csr_array(A.multiply(A)).T @ weights + box - g * g / total
+        p, m, from_lo, from_hi = slacks
+        s_p, s_m, z_lo, z_hi = multipliers
+        theta = 1.0 / (p / s_p + m / s_m)
+        solve = self.equations.solver(theta, z_lo / from_lo + z_hi / from_hi)
 
-            def product(x: Array) -> Array:
-                out: Array = A.T @ (weights * (A @ x)) + box * x - g * (dot(g, x) / total)
-                return out
+        def direction(targets: Arrays) -> Change:
+            t_p, t_m, t_lo, t_hi = targets
+            e = t_p / s_p - t_m / s_m
+            dx = solve(t_lo / from_lo - t_hi / from_hi + A.T @ (theta * e))
+            dr = A @ dx
+            dy = theta * (dr - e)
+            dp, dm = (t_p + p * dy) / s_p, (t_m - m * dy) / s_m
+            changes = -dy, dy, (t_lo - z_lo * dx) / from_lo, (t_hi + z_hi * dx) / from_hi
+            return Change((dx, dy), (dp, dm, dx, -dx), changes)
 
-            def iterative(rhs: Array) -> Array:
-                solved = conjugate_gradients(
-                    product, lambda r: r / diagonal, rhs, target=CG_TOLERANCE, limit=MAX_CG_STEPS
-                )
-                if solved.converged:
-                    return solved.x
-                self.direct = True
-                return self._solver(weights, box, g, total)(rhs)
+        return direction
 
-            return iterative
-        scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ A)
-        matrix = (scaled.T @ scaled).toarray()
-        matrix[np.diag_indices_from(matrix)] += box
-        matrix -= np.outer(g, g / total)
-        try:
-            factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:  # rounding has made the matrix indefinite: no further progress is possible
-            self.stalled = True
-            return lambda rhs: np.zeros_like(rhs)
-        return lambda rhs: np.asarray(cho_solve(factor, rhs, check_finite=False))
+
+def _inside(lo: Array, hi: Array) -> Array:
+    """The start, which is 0 here, moved into the box: by 1% of its width, but not far beyond the residual's size, 1."""
+    margin = np.minimum(0.01 * (hi - lo), 1.0)
+    return np.clip(np.zeros_like(lo), lo + margin, hi - margin)
+
+
+def _balanced(gradient: Array, z_lo: Array, z_hi: Array) -> tuple[Array, Array]:
+    """The box's multipliers, raised so that their difference is the gradient: the dual point is then feasible."""
+    missing = gradient - (z_lo - z_hi)
+    return z_lo + np.maximum(missing, 0.0), z_hi + np.maximum(-missing, 0.0)

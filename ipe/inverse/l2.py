@@ -24,10 +24,13 @@ import numpy as np
 from ipe.base.arrays import Array, Mask, dot
 from ipe.inverse.problem import BoxProblem, BoxSolution, weighted_norm
 from ipe.inverse.rows import THREADED_FROM
+from ipe.inverse.watch import Watch
 from ipe.planning.krylov import conjugate_gradients
 
+NAME = "projected conjugate gradients"
 IDENTIFICATION_STEPS = 3
 MAX_CG_STEPS = 200
+MAX_PRODUCTS = 5000
 MAX_HALVINGS = 40
 PATIENCE = 5
 """Rounds without a smaller gap after which the solver stops: only rounding errors are left."""
@@ -50,7 +53,13 @@ def certificate(problem: BoxProblem, v: Array) -> tuple[float, float]:
 
 
 def solve_l2(
-    problem: BoxProblem, *, rtol: float = 1e-8, atol: float | None = None, max_iterations: int = 5000
+    problem: BoxProblem,
+    *,
+    rtol: float = 1e-8,
+    atol: float | None = None,
+    max_iterations: int = MAX_PRODUCTS,
+    start: Array | None = None,
+    watch: Watch | None = None,
 ) -> BoxSolution:
     r"""Minimise f until `gap <= max(rtol * f, atol)`, or rounding lets the gap fall no further.
 
@@ -60,7 +69,9 @@ def solve_l2(
         atol: the gap wanted, absolute. By default an objective that means a sup-norm residual of
             `problem.achieved`; and, where rounding stops the iteration, the size of the
             rounding errors in the gap.
-        max_iterations: products with :math:`P^\top W P` allowed.
+        max_iterations: how many products with :math:`P^\top W P` are allowed.
+        start: a point of the box; by default the sampled minimiser, which is exact in deterministic MDPs.
+        watch: told of every round.
 
     Returns:
         The solution; `converged` says whether the gap was reached.
@@ -68,7 +79,8 @@ def solve_l2(
     floor = problem.objective_floor if atol is None else atol
     diagonal = problem.gamma**2 * problem.rows.squared_transposed_times(problem.d)
     preconditioner = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > np.finfo(float).tiny)
-    v = _first_guess(problem)
+    watch = watch or Watch()
+    v = _first_guess(problem) if start is None else problem.clip(start)
     point = best = _evaluate(problem, v, problem.residuals(v))
     best_gap, products, idle = _gap(problem, point), 0, 0
     while best_gap > max(rtol * best.f, floor) and idle < PATIENCE and products < max_iterations:
@@ -83,11 +95,12 @@ def solve_l2(
         idle = 0 if gap < 0.9 * best_gap else idle + 1
         if gap < best_gap:
             best, best_gap = point, gap
+        watch.note(NAME, products, best.v, best.f, best_gap, max(rtol * best.f, floor))
     objective, gap = certificate(problem, best.v) if idle or products >= max_iterations else (best.f, best_gap)
     target = max(rtol * objective, floor)
     if atol is None:
         target = max(target, problem.gap_rounding)
-    return BoxSolution(best.v, objective, gap, products, bool(gap <= target), "projected conjugate gradients")
+    return BoxSolution(best.v, objective, gap, products, bool(gap <= target), NAME)
 
 
 def _first_guess(problem: BoxProblem) -> Array:

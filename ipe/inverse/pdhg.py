@@ -1,4 +1,4 @@
-r"""The primal-dual hybrid gradient method for l1 and l-inf problems that are too large for a simplex code.
+r"""The primal-dual hybrid gradient method for l1 and l-inf problems too large for factors.
 
 .. math:: \min_{lo \le v \le hi}\; \max_{y \in \text{dual ball}}\; y^\top (A v - b).
 
@@ -14,12 +14,20 @@ import numpy as np
 from ipe.base.arrays import Array
 from ipe.inverse.duality import lower_bound, project_dual
 from ipe.inverse.problem import BoxProblem, BoxSolution
+from ipe.inverse.watch import Watch
 
+NAME = "restarted PDHG"
 CHECK_EVERY = 20
 
 
 def solve_pdhg(
-    problem: BoxProblem, start: Array, *, rtol: float = 1e-4, atol: float = 0.0, max_iterations: int = 20_000
+    problem: BoxProblem,
+    start: Array,
+    *,
+    rtol: float = 1e-4,
+    atol: float = 0.0,
+    max_iterations: int = 20_000,
+    watch: Watch | None = None,
 ) -> BoxSolution:
     """Minimise the norm until the gap is at most `max(rtol * norm, atol)`.
 
@@ -28,11 +36,13 @@ def solve_pdhg(
         start: a first v, best the l2 solution.
         rtol: the gap wanted, relative to the norm.
         atol: the gap wanted, absolute.
-        max_iterations: each is one product with A and one with its transpose.
+        max_iterations: how many iterations, of one product with A and one with its transpose, are allowed.
+        watch: told of the gap every 20 iterations.
 
     Returns:
         The best v seen; `gap` is its norm less the best dual value seen.
     """
+    watch = watch or Watch()
     columns = problem.transposed(np.where(problem.d > 0, 1.0, 0.0))
     tau = np.divide(1.0, columns, out=np.zeros_like(columns), where=columns > np.finfo(float).tiny)
     sigma = 1.0 / problem.gamma if problem.gamma > 0 else 0.0
@@ -54,7 +64,9 @@ def solve_pdhg(
             if norm < best_norm:
                 best_norm, best_v = norm, next_v
             best_dual = max(best_dual, dual)
-            if best_norm - best_dual <= max(rtol * best_norm, atol):
+            target = max(rtol * best_norm, atol)
+            watch.note(NAME, iteration, best_v, best_norm, max(0.0, best_norm - best_dual), target)
+            if best_norm - best_dual <= target:
                 break
             gap = norm - dual
             if gap <= 0.2 * restart_gap or (gap <= 0.8 * restart_gap and gap > last_gap) or k > 0.4 * iteration:
@@ -71,7 +83,7 @@ def solve_pdhg(
         c = problem.transposed(y)
         k += 1
     gap = max(0.0, best_norm - best_dual)
-    return BoxSolution(best_v, best_norm, gap, iteration, bool(gap <= max(rtol * best_norm, atol)), "restarted PDHG")
+    return BoxSolution(best_v, best_norm, gap, iteration, bool(gap <= max(rtol * best_norm, atol)), NAME)
 
 
 def _first_multipliers(problem: BoxProblem, delta: Array) -> Array:

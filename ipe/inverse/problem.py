@@ -132,7 +132,7 @@ class BoxSolution:
     """A point of the box with the proof of how good it is.
 
     `objective` is the number that was minimised (half the squared norm for l2, the norm for l1 and
-    l-inf), `gap` bounds how far it is above its minimum.
+    l-inf), `gap` bounds how far it is above its minimum. `stopped` says why the solve ended early, if it did.
     """
 
     v: Array
@@ -142,6 +142,7 @@ class BoxSolution:
     converged: bool
     method: str
     unique: bool | None = None
+    stopped: str = ""
 
 
 def weighted_norm(x: Array, d: Array, norm: Norm) -> float:

@@ -42,6 +42,7 @@ class EvaluationPolicy:
         method: the method that found the solution.
         iterations: how many iterations the method took; 0 for closed forms.
         converged: whether the gap is within the tolerance asked for.
+        stopped: why the solve ended early, "time limit" or "interrupted"; empty if it did not.
     """
 
     mdp: FiniteMDP
@@ -63,6 +64,7 @@ class EvaluationPolicy:
     iterations: int
     converged: bool
     tolerance: float = field(default=1e-9)
+    stopped: str = ""
 
     @property
     def relative_gap(self) -> float:
@@ -118,7 +120,8 @@ class EvaluationPolicy:
             f"  distance      between {lower:.6g} and {upper:.6g} (sup norm) to the nearest achievable {values}",
         ]
         if not self.converged:
-            lines.insert(2, "  NOT CONVERGED to the tolerance asked for: read the gap")
+            reason = f" ({self.stopped})" if self.stopped else ""
+            lines.insert(2, f"  NOT CONVERGED to the tolerance asked for{reason}: read the gap")
         return lines
 
     def _table(self) -> list[str]:

@@ -2,6 +2,7 @@ r"""The evaluation policy of a value function: the paper's `eq:eval-policy-probl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -10,17 +11,19 @@ from ipe.base.arrays import Array
 from ipe.base.numbers import check_positive
 from ipe.base.words import one_of
 from ipe.checks import Form, check_one_form, check_weights
-from ipe.errors import InputError, NotSolvedError
+from ipe.errors import InputError, NotSolvedError, SolveInterrupted
 from ipe.inverse.closed_forms import clip_values, has_exact_successors, separable, unconstrained
 from ipe.inverse.interior_point import solve_interior_point
-from ipe.inverse.l2 import solve_l2
-from ipe.inverse.least_squares import FACTORS_UP_TO, solve_l2_interior_point, solve_least_squares
+from ipe.inverse.l2 import certificate, solve_l2
+from ipe.inverse.least_squares import FIRST_PRODUCTS, affordable, solve_l2_interior_point, solve_least_squares
 from ipe.inverse.lift import maximum_entropy_lift
 from ipe.inverse.lp import solve_lp
+from ipe.inverse.normal_equations import DENSE_UP_TO, predicted_work
 from ipe.inverse.pdhg import solve_pdhg
 from ipe.inverse.problem import BoxProblem, BoxSolution, Norm, q_problem, v_problem
 from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.uniqueness import known_uniqueness
+from ipe.inverse.watch import INTERRUPTED, TIME_LIMIT, ProgressCallback, StartWatch, TimeOverError, Watch
 from ipe.mdp import FiniteMDP
 from ipe.planning.operators import backup
 from ipe.planning.policies import share
@@ -29,14 +32,16 @@ Method: TypeAlias = Literal["auto", "closed-form", "projected-cg", "highs", "int
 
 METHODS_OF: dict[str, tuple[str, ...]] = {
     "l2": ("closed-form", "projected-cg", "interior-point"),
-    "l1": ("closed-form", "highs", "pdhg"),
+    "l1": ("closed-form", "highs", "interior-point", "pdhg"),
     "linf": ("closed-form", "highs", "interior-point", "pdhg"),
 }
+SOLVERS = {"highs": solve_lp, "interior-point": solve_interior_point, "pdhg": solve_pdhg}
 DEFAULT_RTOL = {"highs": 1e-8, "interior-point": 1e-6, "pdhg": 1e-4}
 L2_RTOL = 1e-8
-HIGHS_UP_TO = 1000
-INTERIOR_POINT_UP_TO = 12_000
-"""States up to which the dense factor of the interior-point method (8 bytes times their square) is affordable."""
+SMALL = 1000
+"""States up to which every method takes seconds, so that the relative gap is 1e-8 by default."""
+FIRST_PDHG_STEPS = 4000
+"""Iterations that PDHG gets before another method gets a turn."""
 
 
 def evaluation_policy(
@@ -51,6 +56,8 @@ def evaluation_policy(
     atol: float | None = None,
     tolerance: float = 1e-9,
     on_miss: Literal["raise", "flag"] = "raise",
+    time_limit: float | None = None,
+    progress: ProgressCallback | None = None,
 ) -> EvaluationPolicy:
     r"""The evaluation policy: the policy whose Bellman equation the given values satisfy best.
 
@@ -68,19 +75,28 @@ def evaluation_policy(
         weights: d, of the shape of the values: not negative, not all zero. For l1 and l2 they are normalised to sum
             to one; for l-inf they are taken as they are. Default: equal (one, for l-inf). Rows of weight zero
             are dropped.
-        method: "auto" takes the closed form where there is one (V form, deterministic transitions), else for l2
-            projected conjugate gradients (and interior points where those stall, up to 1000 states), for l1 HiGHS
-            up to 1000 states and PDHG beyond, for l-inf HiGHS up to 1000, interior points up to 12,000 and PDHG
-            beyond.
-        rtol: the relative gap to reach: by default 1e-8, for l-inf by interior points 1e-6 and for PDHG 1e-4.
+        method: "auto" takes the closed form where there is one (V form, deterministic transitions). Else it chooses by
+            the structure of the MDP. For l2: projected conjugate gradients, and interior points where those stall. For
+            l1 and l-inf: interior points wherever the factors of their systems are predicted to be sparse (grids,
+            queues, walks) or the MDP is small; on wide graphs (Garnets) interior points for l-inf and PDHG for
+            l1, and PDHG where dense factors would not fit. A method that misses the gap is followed by another.
+        rtol: the relative gap to reach. By default 1e-8 for l2 and up to 1000 states, 1e-6 for interior points and 1e-4
+            for PDHG beyond.
         atol: the absolute gap to reach. By default what rounding allows.
         tolerance: values count as achievable when the sup-norm residual is at most `tolerance` times the largest
             absolute value (at least 1).
         on_miss: what to do when the gap is missed: "raise" a `NotSolvedError` that carries the result, or "flag"
             it by `converged=False`.
+        time_limit: how many seconds the solve may take. When they are over, the best point so far is returned with
+            its proven gap, flagged by `converged=False` and `stopped="time limit"`, whatever `on_miss` says.
+        progress: called with a `Progress` (method, iterations, objective, gap, target, seconds) after each round.
 
     Returns:
         The policy with residual, gap, achievability and distance bounds.
+
+    Raises:
+        NotSolvedError: the gap was missed; the error's `result` holds the best policy found.
+        SolveInterrupted: Ctrl-C was pressed; it is a `KeyboardInterrupt` whose `result` holds the best policy so far.
 
     Example:
         >>> import ipe
@@ -104,10 +120,13 @@ def evaluation_policy(
     tolerance = check_positive(tolerance, "tolerance")
     q_values = backup(mdp, given) if form == "v" else given
     problem = v_problem(mdp, given, q_values, norm, d) if form == "v" else q_problem(mdp, given, norm, d)
-    chosen = _choose(mdp, problem, form, method)
-    solution = _solve(problem, chosen, form, rtol, atol)
+    turns = _choose(mdp, problem, form, method)
+    watch = Watch(None if time_limit is None else check_positive(time_limit, "time_limit"), progress)
+    solution = _watched(problem, turns, form, rtol, atol, watch)
     result = make_result(mdp, form, given, q_values, problem, solution, tolerance=tolerance)
-    if not result.converged and on_miss == "raise":
+    if solution.stopped == INTERRUPTED:
+        raise SolveInterrupted(result)
+    if not result.converged and not solution.stopped and on_miss == "raise":
         raise NotSolvedError(
             f"{result.method} stopped after {result.iterations} iterations with a gap of {result.gap:.3g} for an "
             f'objective of {result.objective:.6g}; ask for less (rtol, atol), or take what there is (on_miss="flag")',
@@ -116,52 +135,100 @@ def evaluation_policy(
     return result
 
 
-def _choose(mdp: FiniteMDP, problem: BoxProblem, form: Form, method: str) -> str:
-    """The method for "auto", or the one asked for, if it applies."""
+def _choose(mdp: FiniteMDP, problem: BoxProblem, form: Form, method: str) -> tuple[str, ...]:
+    """The methods that get a turn, in their order: the one asked for, or for "auto" those that suit the structure."""
     one_of(method, get_args(Method), "method")
     closed = form == "v" or has_exact_successors(mdp) or not problem.free.any()
     if method == "closed-form" and not closed:
         raise InputError("method: there is a closed form only for v, for deterministic transitions or for gamma = 0")
     if method not in ("auto", *METHODS_OF[problem.norm]):
         raise InputError(f"method {method!r} does not solve {problem.norm}; {', '.join(METHODS_OF[problem.norm])} do")
-    if problem.norm == "l2" and method == "interior-point" and mdp.n_states > FACTORS_UP_TO:
+    if method == "interior-point" and not affordable(problem):
         raise InputError(
-            f"method 'interior-point' holds dense factors for l2, of at most {FACTORS_UP_TO} states; "
+            f"method 'interior-point' would need dense factors here, of at most {DENSE_UP_TO} states; "
             f"found {mdp.n_states}"
         )
     if method != "auto":
-        return method
+        return (method,)
     if closed:
-        return "closed-form"
+        return ("closed-form",)
     if problem.norm == "l2":
-        return "auto"
-    if mdp.n_states <= HIGHS_UP_TO:
-        return "highs"
-    return "interior-point" if problem.norm == "linf" and mdp.n_states <= INTERIOR_POINT_UP_TO else "pdhg"
+        return ("auto",)
+    if mdp.n_states <= SMALL:
+        return ("interior-point", "highs")
+    if predicted_work(problem.rows.matrix).worthwhile(mdp.n_states):
+        return ("interior-point", "pdhg")
+    if mdp.n_states > DENSE_UP_TO:
+        return ("pdhg",)
+    return ("interior-point", "pdhg") if problem.norm == "linf" else ("pdhg", "interior-point")
 
 
-def _solve(problem: BoxProblem, method: str, form: Form, rtol: float | None, atol: float | None) -> BoxSolution:
+def _watched(
+    problem: BoxProblem, turns: tuple[str, ...], form: Form, rtol: float | None, atol: float | None, watch: Watch
+) -> BoxSolution:
+    """The solution, or the best point so far if the time was over or Ctrl-C was pressed."""
+    try:
+        return _solve(problem, turns, form, rtol, atol, watch)
+    except (TimeOverError, KeyboardInterrupt) as reason:
+        v = 0.5 * (problem.lo + problem.hi) if watch.v is None else watch.v
+        if problem.norm == "l2":
+            objective, gap = certificate(problem, v)
+        else:
+            objective = problem.norm_of(problem.residuals(v))
+            gap = objective - max(0.0, watch.lower)
+        stopped = TIME_LIMIT if isinstance(reason, TimeOverError) else INTERRUPTED
+        return BoxSolution(v, objective, gap, watch.iterations, False, watch.method or "none", stopped=stopped)
+
+
+def _solve(
+    problem: BoxProblem, turns: tuple[str, ...], form: Form, rtol: float | None, atol: float | None, watch: Watch
+) -> BoxSolution:
     if not problem.free.any():
         return unconstrained(problem)
-    if method == "closed-form":
+    if turns == ("closed-form",):
         return clip_values(problem) if form == "v" else separable(problem)
     if problem.norm == "l2":
-        return known_uniqueness(problem, _solve_l2(problem, method, L2_RTOL if rtol is None else rtol, atol))
-    rtol = DEFAULT_RTOL[method] if rtol is None else rtol
-    start = solve_least_squares(problem.in_l2()).v
+        return known_uniqueness(problem, _solve_l2(problem, turns[0], L2_RTOL if rtol is None else rtol, atol, watch))
+    start = _start(problem, StartWatch(watch))
     norm = problem.norm_of(problem.residuals(start))
     floor = problem.norm_of(np.full_like(problem.b, problem.achieved)) if atol is None else atol
     if norm <= floor:  # the values are achievable: nothing is left to minimise but rounding errors
         return BoxSolution(start, norm, norm, 0, True, "least squares")
-    solver = {"highs": solve_lp, "interior-point": solve_interior_point, "pdhg": solve_pdhg}[method]
-    return solver(problem, start, rtol=rtol, atol=floor)
+    best: BoxSolution | None = None
+    for method in turns:
+        wanted = rtol or (1e-8 if len(problem.lo) <= SMALL else DEFAULT_RTOL[method])
+        budget = {"max_iterations": FIRST_PDHG_STEPS} if method == "pdhg" and method != turns[-1] else {}
+        found = SOLVERS[method](problem, start, rtol=wanted, atol=floor, watch=watch, **budget)
+        best = found if best is None else _better(best, found, max(wanted * found.objective, floor))
+        if best.converged:
+            break
+        start = best.v
+    assert best is not None
+    return best
 
 
-def _solve_l2(problem: BoxProblem, method: str, rtol: float, atol: float | None) -> BoxSolution:
+def _start(problem: BoxProblem, watch: Watch) -> Array:
+    """The l2 solution, or on larger problems what conjugate gradients make of it in some seconds."""
+    if len(problem.lo) <= SMALL:
+        return solve_least_squares(problem.in_l2(), watch=watch).v
+    return solve_l2(problem.in_l2(), watch=watch, max_iterations=FIRST_PRODUCTS).v
+
+
+def _better(one: BoxSolution, other: BoxSolution, target: float) -> BoxSolution:
+    """The better point of two solutions with the better lower bound of both."""
+    best = other if other.objective <= one.objective else one
+    lower = max(one.objective - one.gap, other.objective - other.gap)
+    gap = max(0.0, best.objective - lower)
+    iterations = one.iterations + other.iterations
+    return replace(best, gap=gap, converged=gap <= target, iterations=iterations, method=other.method)
+
+
+def _solve_l2(problem: BoxProblem, method: str, rtol: float, atol: float | None, watch: Watch) -> BoxSolution:
     if method == "interior-point":
-        return solve_l2_interior_point(problem, 0.5 * (problem.lo + problem.hi), rtol=rtol, atol=atol)
+        start = 0.5 * (problem.lo + problem.hi)
+        return solve_l2_interior_point(problem, start, rtol=rtol, atol=atol, watch=watch)
     solver = solve_l2 if method == "projected-cg" else solve_least_squares
-    return solver(problem, rtol=rtol, atol=atol)
+    return solver(problem, rtol=rtol, atol=atol, watch=watch)
 
 
 def make_result(
@@ -221,6 +288,7 @@ def make_result(
         iterations=solution.iterations,
         converged=solution.converged,
         tolerance=tolerance,
+        stopped=solution.stopped,
     )
 
 
