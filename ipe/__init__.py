@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from ipe.base.version import __version__
     from ipe.entropy import epsilon_from_entropy, epsilon_from_logits, epsilon_from_probabilities
-    from ipe.errors import InputError, NotSolvedError
+    from ipe.errors import InputError, NotSolvedError, SolveInterrupted
     from ipe.inverse import (
         EvaluationPolicy,
         distance_bounds,
@@ -50,6 +50,7 @@ __all__ = [
     "FiniteMDP",
     "InputError",
     "NotSolvedError",
+    "SolveInterrupted",
     "__version__",
     "analysis",
     "audit",

@@ -17,7 +17,7 @@ refused, and the error names its (state, action).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ from scipy import sparse
 
 from ipe.base.arrays import Array, Mask
 from ipe.base.numbers import finite_number
+from ipe.mdp_exchange import arrays_from_mdptoolbox, arrays_from_quantecon, mdptoolbox_form, quantecon_form
+from ipe.mdp_functions import arrays_from_functions
 from ipe.mdp_input import (
     ROW_SUM_TOLERANCE,
     allowed_mask,
@@ -40,6 +42,7 @@ from ipe.mdp_input import (
     start_distribution,
     terminal_mask,
 )
+from ipe.mdp_samples import arrays_from_transitions
 
 __all__ = ["ROW_SUM_TOLERANCE", "FiniteMDP"]
 
@@ -128,6 +131,114 @@ class FiniteMDP:
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_functions(
+        cls,
+        states: Iterable[Hashable],
+        actions: Iterable[Hashable] | Callable[[Any], Iterable[Hashable]],
+        transition: Callable[[Any, Any], Any],
+        reward: Callable[..., float],
+        gamma: float,
+        *,
+        terminal: Iterable[Hashable] | Callable[[Any], bool] | None = None,
+        start: Any = None,
+    ) -> FiniteMDP:
+        """An MDP whose states and actions are any hashable things and whose dynamics are functions.
+
+        Args:
+            states: the states: numbers, strings, tuples, ...
+            actions: the actions, or a function that gives the actions of a state.
+            transition: `transition(state, action)` gives the next state, a dictionary {next state: probability}, or
+                None where the action is not allowed.
+            reward: `reward(state, action)` or `reward(state, action, next_state)`.
+            gamma: the discount, in [0, 1).
+            terminal: the terminal states, or a function that tells whether a state is terminal.
+            start: the state in which episodes start, a dictionary {state: probability}, or None.
+
+        Returns:
+            The MDP, with the states and actions in their order, and their texts as names.
+
+        Raises:
+            InputError: naming the state and the action whose answer is wrong.
+
+        Example:
+            >>> def step(floor, move):
+            ...     return None if not 0 <= floor + move <= 3 else {floor + move: 0.9, floor: 0.1}
+            >>> lift = FiniteMDP.from_functions(range(4), [-1, 1], step, lambda floor, move: float(floor == 3), 0.9)
+            >>> lift
+            FiniteMDP(4 states, 2 actions, gamma=0.9, 6 of 8 pairs allowed, stochastic)
+        """
+        given = arrays_from_functions(states, actions, transition, reward, terminal=terminal, start=start)
+        return cls(given.pop("transitions"), given.pop("rewards"), gamma, **given)
+
+    @classmethod
+    def from_transitions(
+        cls,
+        state: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_state: ArrayLike,
+        terminated: ArrayLike | None = None,
+        *,
+        gamma: float,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        prior: float = 0.0,
+    ) -> FiniteMDP:
+        r"""The empirical MDP of transitions that were seen: counts for probabilities, means for rewards.
+
+        Args:
+            state, action, reward, next_state: one entry per transition; states and actions as numbers from 0.
+            terminated: which transitions ended their episode. They lead to one added terminal state, named `end`.
+            gamma: the discount, in [0, 1).
+            n_states, n_actions: how many there are; by default as many as the transitions name.
+            prior: the pseudo-count of every next state of a visited pair, 0 or more. 1 is Laplace's rule.
+
+        Returns:
+            The MDP. A pair (s, a) that was never visited is not allowed, and a state without any visited pair is
+            terminal.
+
+        Example:
+            >>> FiniteMDP.from_transitions([0, 0, 1], [0, 0, 1], [1.0, 0.0, 2.0], [0, 1, 0], gamma=0.9).rewards
+            array([[0.5, 0. ],
+                   [0. , 2. ]])
+        """
+        sizes: dict[str, Any] = {"n_states": n_states, "n_actions": n_actions}
+        given = arrays_from_transitions(state, action, reward, next_state, terminated, prior=prior, **sizes)
+        return cls(given.pop("transitions"), given.pop("rewards"), gamma, **given)
+
+    @classmethod
+    def from_quantecon(cls, ddp: Any, *, terminal: ArrayLike | None = None) -> FiniteMDP:
+        """The MDP of a QuantEcon `DiscreteDP`, in either form. Actions of reward minus infinity are not allowed.
+
+        Args:
+            ddp: the `DiscreteDP`.
+            terminal: states that stay in place with reward 0 and are to count as terminal.
+        """
+        return cls(**arrays_from_quantecon(ddp), terminal=terminal)
+
+    def to_quantecon(self) -> Any:
+        """A QuantEcon `DiscreteDP` of the allowed pairs. Terminal states stay in place with reward 0."""
+        return quantecon_form(self.transitions, self.rewards, self.gamma, self.allowed, self.terminal)
+
+    @classmethod
+    def from_mdptoolbox(
+        cls, transitions: Any, rewards: Any, gamma: float, *, terminal: ArrayLike | None = None
+    ) -> FiniteMDP:
+        """The MDP of pymdptoolbox's arrays.
+
+        Args:
+            transitions: P of shape (A, S, S), or one sparse matrix (S, S) per action.
+            rewards: R of shape (S, A), (A, S, S) or (S,).
+            gamma: the discount, in [0, 1).
+            terminal: states that stay in place with reward 0 and are to count as terminal.
+        """
+        return cls(**arrays_from_mdptoolbox(transitions, rewards), gamma=gamma, terminal=terminal)
+
+    def to_mdptoolbox(self) -> tuple[list[Any], Array]:
+        """The arrays of pymdptoolbox: one sparse matrix (S, S) per action, and expected rewards (S, A)."""
+        return mdptoolbox_form(self.transitions, self.rewards, self.allowed, self.terminal)
 
     @property
     def n_states(self) -> int:

@@ -82,6 +82,8 @@ def predicted_work(A: sparse.csr_array) -> Work:
 def _width(A: sparse.csr_array) -> int:
     """The bandwidth of :math:`A^\\top A` after its columns are put in a narrow order; at least 1."""
     n = A.shape[1]
+    if A.nnz == 0:
+        return 1
     first = np.repeat(A.indices[np.minimum(A.indptr[:-1], A.nnz - 1)], np.diff(A.indptr))
     # Each row as a star around its first column: as connected as the clique that the row makes, and far smaller.
     star = sparse.csr_array((np.ones(A.nnz, np.bool_), (first, A.indices)), shape=(n, n))
@@ -89,8 +91,6 @@ def _width(A: sparse.csr_array) -> int:
     place = np.empty(n, dtype=np.int64)
     place[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(n)
     rows = np.flatnonzero(np.diff(A.indptr))
-    if not rows.size:
-        return 1
     places, starts = place[A.indices], A.indptr[rows]
     spread = np.maximum.reduceat(places, starts) - np.minimum.reduceat(places, starts)
     return max(1, int(spread.max()))

@@ -13,6 +13,7 @@ from ipe.mdp import FiniteMDP
 from ipe.zoo.chains import chain, river_swim
 from ipe.zoo.garnets import garnet
 from ipe.zoo.gymnasium_tables import from_gymnasium
+from ipe.zoo.structures import queue, ring_walk, slippery_grid, smooth_line
 from ipe.zoo.two_states import dadashi, switch_stay
 
 
@@ -38,6 +39,10 @@ ZOO: dict[str, Entry] = {
     "river-swim": Entry(river_swim, "n states in a row, a current against the swim to the large reward"),
     "chain": Entry(chain, "n states in a row, a reward at the right end, terminal or not"),
     "garnet": Entry(garnet, "a random MDP: n_states, n_actions, successors, seed"),
+    "slippery-grid": Entry(slippery_grid, "n x n cells, four moves that slip to their sides"),
+    "queue": Entry(queue, "a queue of up to n - 1 customers and three paces of service"),
+    "ring-walk": Entry(ring_walk, "a walk on a ring of n states"),
+    "smooth-line": Entry(smooth_line, "n points of a continuous state, moved with normal noise"),
     "frozen-lake": Entry(partial(from_gymnasium, "FrozenLake"), "Gymnasium's FrozenLake (needs gymnasium)"),
     "cliff-walking": Entry(partial(from_gymnasium, "CliffWalking"), "Gymnasium's CliffWalking (needs gymnasium)"),
     "taxi": Entry(partial(from_gymnasium, "Taxi"), "Gymnasium's Taxi (needs gymnasium)"),
