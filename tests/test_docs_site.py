@@ -75,7 +75,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / "doctrees"), "docs", str(folder / "html")]
     done = subprocess.run([sys.executable, "-m", "sphinx", *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    said = [line for line in done.stderr.splitlines() if line and "generated new fontManager" not in line]
+    assert said == []  # matplotlib says so once in a fresh cache
     return folder / "html"
 
 

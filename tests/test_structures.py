@@ -24,7 +24,7 @@ from ipe.inverse.least_squares import solve_l2_interior_point
 from ipe.inverse.lp import solve_lp
 from ipe.inverse.normal_equations import NormalEquations, predicted_work
 from ipe.inverse.problem import Norm, q_problem
-from ipe.inverse.watch import Progress
+from ipe.inverse.watch import SolveProgress
 from ipe.mdp import FiniteMDP
 from tests.oracles import box_problem, least_in_box
 from tests.tiers import examples
@@ -174,7 +174,7 @@ def test_wrong_time_limits_are_refused() -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_progress_tells_how_the_gap_falls(norm: Norm) -> None:
-    told: list[Progress] = []
+    told: list[SolveProgress] = []
     mdp = zoo.garnet(300, 3, 4)
     result = ipe.evaluation_policy(mdp, q=noisy(mdp, 0.5), norm=norm, progress=told.append)
     assert told[-1].gap <= told[-1].target
@@ -185,7 +185,7 @@ def test_progress_tells_how_the_gap_falls(norm: Norm) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_ctrl_c_leaves_the_best_so_far(norm: Norm) -> None:
-    def press(progress: Progress) -> None:
+    def press(progress: SolveProgress) -> None:
         signal.raise_signal(signal.SIGINT)
 
     mdp: Any = zoo.slippery_grid(40)

@@ -10,14 +10,14 @@ from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.sampled import sampled_minimiser, sampled_objective
 from ipe.inverse.solve import evaluation_policy
 from ipe.inverse.theorems import loss_bound, theorem_1, theorem_1_remark, theorem_2
-from ipe.inverse.watch import Progress
+from ipe.inverse.watch import SolveProgress
 
 __all__ = [
     "Achievability",
     "Bound",
     "EvaluationPolicy",
     "ExactDistance",
-    "Progress",
+    "SolveProgress",
     "counterexamples",
     "distance_bounds",
     "distance_to_achievable",

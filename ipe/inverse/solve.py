@@ -89,7 +89,7 @@ def evaluation_policy(
             it by `converged=False`.
         time_limit: how many seconds the solve may take. When they are over, the best point so far is returned with
             its proven gap, flagged by `converged=False` and `stopped="time limit"`, whatever `on_miss` says.
-        progress: called with a `Progress` (method, iterations, objective, gap, target, seconds) after each round.
+        progress: called with a `SolveProgress` (method, iterations, objective, gap, target, seconds) after each round.
 
     Returns:
         The policy with residual, gap, achievability and distance bounds.

@@ -18,7 +18,7 @@ from ipe.base.arrays import Array
 TIME_LIMIT, INTERRUPTED = "time limit", "interrupted"
 
 
-class Progress(NamedTuple):
+class SolveProgress(NamedTuple):
     """How far a solve is."""
 
     method: str
@@ -35,7 +35,7 @@ class Progress(NamedTuple):
     """How long the whole solve has taken so far."""
 
 
-ProgressCallback: TypeAlias = Callable[[Progress], object]
+ProgressCallback: TypeAlias = Callable[[SolveProgress], object]
 
 
 class TimeOverError(Exception):
@@ -48,7 +48,7 @@ class Watch:
 
     Attributes:
         time_limit: how many seconds the solve may take; None for no limit.
-        callback: called with a `Progress` after each round of a solver.
+        callback: called with a `SolveProgress` after each round of a solver.
         v: the best point so far, None before the first round.
         lower: the best lower bound on the objective so far.
     """
@@ -77,7 +77,7 @@ class Watch:
         self.v, self.method, self.iterations = v, method, iterations
         self.lower = max(self.lower, objective - gap)
         if self.callback is not None:
-            self.callback(Progress(method, iterations, objective, gap, target, monotonic() - self.started))
+            self.callback(SolveProgress(method, iterations, objective, gap, target, monotonic() - self.started))
         self.check()
 
     def check(self) -> None:
