@@ -15,8 +15,8 @@ from typing import Any
 from ipe.experiments.declared import Sweep
 from ipe.experiments.grids import jobs, make_sweep
 from ipe.experiments.store import Store, create_store, open_store
+from tests.needs import ROOT
 
-ROOT = Path(__file__).parent.parent
 TROUBLE = "tests.sweep_environments:Trouble-v0"
 SMALL: dict[str, Any] = {"width": 16, "batch": 8, "replay": 64, "frames": 1500, "target_period": 7}
 

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -30,25 +29,12 @@ from ipe.cli.solve import Arguments
 from ipe.inverse.solve import METHODS_OF, Method
 from ipe.mdp_files import load_mdp, save_mdp, save_values
 from ipe.polytope import paper_grid, value_polytope
-
-Run = Callable[..., tuple[int, str, str]]
+from tests.needs import Run
 
 PLAIN_KEYS = (
     "form", "norm", "achievable", "residual", "residual_lower_bound", "sup_residual", "objective", "gap",
     "converged", "unique", "method", "iterations",
 )  # fmt: skip
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run `ipe` in this process, in an empty folder; exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        code = main(words)
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def process(*words: str, **options: Any) -> subprocess.Popen[bytes]:

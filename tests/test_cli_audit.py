@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +11,18 @@ import numpy as np
 import pytest
 
 import ipe
-from ipe.cli import main
 from ipe.planning import optimal_values
 from tests.audit_cases import drawn, switch_stay_batch
+from tests.needs import Run
 from tests.test_audit_sources import make_run, recorded
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the command in an empty folder that holds a batch and values of Switch-Stay."""
-    monkeypatch.chdir(tmp_path)
+def run(run: Run) -> Run:
+    """`ipe audit` in a folder that holds a batch and values of Switch-Stay."""
     np.savez("batch.npz", **switch_stay_batch())
     np.savez("q.npz", q=[[16.3, 19.0], [20.0, 15.3]])
-
-    def command(*words: str) -> tuple[int, str, str]:
-        code = main(["audit", *words])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return command
+    return partial(run, "audit")
 
 
 ARRAYS = ("--transitions", "batch.npz", "--q", "q.npz", "--gamma", "0.9", "--deterministic", "yes")

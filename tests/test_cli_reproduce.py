@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipe.cli import main
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.needs import ROOT
 
 
 def test_one_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 pytest.importorskip("gymnasium")
 
-from ipe.cli import main
 from ipe.cli.display import Display
 from ipe.cli.sweep import Arguments, _again
 from ipe.cli.sweep_progress import progress_line, show_sweep
@@ -22,25 +20,16 @@ from ipe.experiments.grids import jobs, read_sweep
 from ipe.experiments.ledger import SweepProgress
 from ipe.experiments.planning import makespan, plan_sweep
 from ipe.experiments.store import open_store
+from tests.needs import ROOT, Run
 from tests.sweep_helpers import nothing_is_left_over, small_sweep, toml
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs `ipe` in a folder of its own that has a sweep's file; returns the exit code, the output and the errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent))
+def run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command line in a folder that has a sweep's file."""
+    monkeypatch.syspath_prepend(str(ROOT))
     (tmp_path / "grid.toml").write_text(toml(2, "", "gamma = [0.5, 0.9]", frames=300))
-
-    def call(*words: str) -> tuple[int, str, str]:
-        code = main(words)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
+    return run
 
 
 # ---- running

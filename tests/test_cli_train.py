@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ import pytest
 from gymnasium import spaces
 from pydantic import BaseModel
 
-from ipe.cli import main
 from ipe.cli.interrupt import hearing_signals
 from ipe.cli.options import option_names
 from ipe.cli.parsing import parse
@@ -36,11 +35,9 @@ from ipe.deep.environments import episode_seed
 from ipe.errors import InputError
 from ipe.experiments.results import load_results
 from ipe.experiments.status import sweep_status
-
-Run = Callable[..., tuple[int, str, str]]
+from tests.needs import ROOT, Run
 
 OWN = "tests.test_cli_train:"
-ROOT = Path(__file__).resolve().parent.parent
 SMALL = ("--width", "8", "--batch", "4", "--replay", "500", "--processes", "0")
 
 
@@ -82,18 +79,6 @@ class Wandering(gymnasium.Env):  # type: ignore[misc]
 
 if "Wandering-v0" not in gymnasium.registry:
     gymnasium.register("Wandering-v0", entry_point=Wandering)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run `ipe` in this process, in an empty folder; exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        code = main(words)
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def process(*words: str, **options: Any) -> subprocess.Popen[str]:

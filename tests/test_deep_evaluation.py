@@ -23,9 +23,9 @@ from ipe.deep.tensors import hash_file
 from ipe.errors import InputError
 from ipe.experiments import watching
 from ipe.experiments.trained import read_trained
+from tests.environment_helpers import OWN
 from tests.old_layout import create_run, read_run, write_run
 
-OWN = "tests.environments:"
 SMALL: dict[str, Any] = {"width": 8, "batch": 4, "replay": 500}
 
 Make = Callable[..., Path]

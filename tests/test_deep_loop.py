@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,7 @@ from ipe.errors import InputError
 from tests.deep_helpers import DRIFT, advance, recorded, result, run, small
 from tests.environment_helpers import OWN
 from tests.environments import mark
-
-needs_minatar = pytest.mark.skipif(importlib.util.find_spec("minatar") is None, reason="minatar is not installed")
-needs_box2d = pytest.mark.skipif(importlib.util.find_spec("Box2D") is None, reason="Box2D is not installed")
-
+from tests.needs import needs_box2d, needs_minatar
 
 # ---- transitions and episodes
 

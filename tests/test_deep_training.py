@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import random
@@ -37,13 +36,8 @@ from ipe.experiments.status import sweep_status
 from ipe.experiments.training import open_run
 from tests.deep_helpers import DRIFT, small
 from tests.environment_helpers import OWN
+from tests.needs import ROOT, needs_box2d, needs_minatar, posix
 from tests.old_layout import create_run, write_run
-
-posix = pytest.mark.skipif(os.name != "posix" or not Path("/proc/self").exists(), reason="signals and /proc")
-needs_minatar = pytest.mark.skipif(importlib.util.find_spec("minatar") is None, reason="minatar is not installed")
-needs_box2d = pytest.mark.skipif(importlib.util.find_spec("Box2D") is None, reason="Box2D is not installed")
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)

@@ -25,9 +25,9 @@ from ipe.cli.options import option_names
 from ipe.cli.parsing import parse
 from ipe.cli.program import COMMANDS, command_of
 from ipe.errors import InputError
+from tests.needs import ROOT
 from tests.tiers import tiered
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 RUN_ELSEWHERE = {"bounds.md": "test_bounds.py", "stable-baselines3.md": "test_sb3_use.py"}
 

@@ -25,8 +25,8 @@ from ipe.deep.environments import episode_seed
 from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
 from ipe.experiments.store import open_store
+from tests.needs import ROOT
 from tests.sweep_helpers import (
-    ROOT,
     alive,
     checkpointed,
     descendants,

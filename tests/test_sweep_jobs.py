@@ -21,9 +21,8 @@ from ipe.errors import InputError
 from ipe.experiments.jobs import attempt, run_job
 from ipe.experiments.store import Store
 from ipe.experiments.watchdog import Hang, Watchdog, read_hangs
-from tests.sweep_helpers import ROOT, nothing_is_left_over, small_sweep, stored, tables
-
-posix = pytest.mark.skipif(os.name != "posix" or not Path("/proc/self").exists(), reason="signals and /proc")
+from tests.needs import ROOT, posix
+from tests.sweep_helpers import nothing_is_left_over, small_sweep, stored, tables
 
 
 @pytest.fixture(scope="module")
