@@ -15,6 +15,7 @@ from ipe.deep.settings import deep_behaviours, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep, read_seeds
 from ipe.experiments.grids import changed, jobs, make_sweep, read_sweep, shipped_sweeps
+from tests.sweep_file_fuzzer import read_mutants
 
 LANDER = {"environment": "LunarLander-v3"}
 GREEDY = LANDER | {"behaviour": "epsilon-greedy"}
@@ -253,7 +254,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a case that is no table": ({"cases": {"a": 3}}, "cases.a must be a table, found 3"),
     "a case's grid that is no table": ({"cases": {"a": {"grid": 3}}}, "cases.a.grid must be a table, found 3"),
     "a case with a name of two lines": (
-        {"cases": {"a\nb": {}}}, "cases: a case's name must be a text on one line, found 'a\\nb'"),
+        {"cases": {"a\nb": {}}}, "cases: a key must be a text on one line, found 'a\\nb'"),
+    "a case without a name": (
+        {"cases": {" ": {}}}, "cases: a case's name must not be empty, found ' '"),
     "a base that is no table": ({"base": 3}, "base must be a table, found 3"),
     "a grid that is no table": ({"grid": [3]}, "grid must be a table, found [3]"),
     "an empty name": ({"name": " "}, "name must be a text on one line, found ' '"),
@@ -264,6 +267,26 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a seed twice": ({"seeds": [1, 2, 1]}, "seeds[2] = 1 is there twice"),
     "a negative seed": ({"seeds": [1, -2]}, "seeds[1] must be a whole number from 0 to 2^63 - 1, found -2"),
     "half a seed": ({"seeds": [0.5]}, "seeds[0] must be a whole number from 0 to 2^63 - 1, found 0.5"),
+    "a misspelt key, one at a time": (
+        {"one_at_a_time": True, "grid": {"optimiser.momenXtum": [0.5]}},
+        "grid.optimiser.momenXtum: there is no setting optimiser.momenXtum (did you mean optimiser.momentum?)"),
+    "a table of the file, one at a time": (
+        {"one_at_a_time": True, "grid": {"base": [0.5]}}, "grid.base: there is no setting base"),
+    "a name that no setting has, one at a time": (
+        {"one_at_a_time": True, "grid": {"fields": [0.5]}}, "grid.fields: there is no setting fields"),
+    "a name of Python's, one at a time": (
+        {"one_at_a_time": True, "grid": {"__class__": [0.5]}}, "grid.__class__: there is no setting __class__"),
+    "a number where a table stands, one at a time": (
+        {"one_at_a_time": True, "grid": {"optimiser": [3]}},
+        "grid.optimiser[0]: input should be a valid dictionary or instance of Optimiser, found 3"),
+    "a table where a number stands, one at a time": (
+        {"one_at_a_time": True, "grid": {"width.x": [3]}},
+        "grid.width.x: width: input should be a valid integer, found {'x': 3}"),
+    "an integer that a file can hold and a setting cannot": (
+        {"grid": {"width": [8, 1 << 20_000]}},
+        "grid.width[1] holds a number of 20001 bits; integers have at most 63 and a sign"),
+    "a key of two lines": (
+        {"grid": {"wid\nth": [8]}}, "grid: a key must be a text on one line, found 'wid\\nth'"),
     "a grid without end": (
         {"grid": {f"environment.options.x{i}": list(range(10)) for i in range(9)}},
         "the grid has 1000000000 settings; at most 100000 are possible"),
@@ -359,7 +382,33 @@ def test_a_jobs_id() -> None:
     assert Job("0123456789abcdef", (3, 5, 9)).id == "0123456789abcdef-3-9-3"
 
 
-def test_a_file_nested_too_deeply_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "deep.toml").write_text(f"x = {'[' * 100_000}")
-    with pytest.raises(InputError, match=r"deep\.toml is nested too deeply"):
-        read_sweep(tmp_path / "deep.toml")
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (f"x = {'[' * 100_000}", r"sweep\.toml is nested too deeply"),
+        (f"base = {'{a=' * 50}1{'}' * 50}", r"sweep\.toml: base\.a\.a\.a.*: it is nested too deeply"),
+        (f"base.{'a.' * 5000}a = 1", r"sweep\.toml: base\.a\.a\.a.*: it is nested too deeply"),
+    ],
+)
+def test_a_file_nested_too_deeply_is_refused(text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        read_sweep(tmp_path / "sweep.toml")
+
+
+def test_a_number_of_thousands_of_digits_is_refused_with_its_line_and_key(tmp_path: Path) -> None:
+    (tmp_path / "long.toml").write_text(f"seeds = 3\n[grid]\nwidth = [8, {'9' * 5000}]\n")
+    with pytest.raises(InputError, match=r"long\.toml: line 3: width holds a number of 5000 digits"):
+        read_sweep(tmp_path / "long.toml")
+
+
+def test_an_option_varied_one_at_a_time_is_the_environments_own_in_the_base() -> None:
+    sweep = sweep_of(grid={"environment.options.size": [3, 4]}, one_at_a_time=True)
+    assert [setting.varied["environment.options.size"] for setting in sweep.settings] == [None, 3, 4]
+
+
+def test_no_mutated_file_ends_in_another_error(tmp_path: Path) -> None:
+    ends = read_mutants(4000, tmp_path)
+    assert set(ends) == {"read", "refused"}
+    assert ends["read"] > 100
+    assert ends["refused"] > 3000

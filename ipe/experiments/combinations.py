@@ -14,6 +14,9 @@ from ipe.deep.settings import TrainingSettings, no_effect, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
 
+DEEPEST = 12
+"""The most keys and indices that lead to a value in a sweep's file."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -58,6 +61,30 @@ class Case:
         return replace(self, grid=self.grid | lists, places=self.places | dict.fromkeys(lists, where))
 
 
+def check_plain(value: Any, path: str = "") -> None:
+    """Refuse what no setting can be made of: keys of several lines, integers beyond 64 bits, tables within tables.
+
+    Args:
+        value: a table, a list or a value of a sweep's file.
+        path: the keys that lead to the value, with dots between them.
+
+    Raises:
+        InputError: naming the path.
+    """
+    if path.count(".") + path.count("[") > DEEPEST:
+        raise InputError(f"{path[:60]}...: it is nested too deeply")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str) or not key.isprintable():
+                raise InputError(f"{path or 'the file'}: a key must be a text on one line, found {key!r}")
+            check_plain(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list | tuple):
+        for i, inner in enumerate(value):
+            check_plain(inner, f"{path}[{i}]")
+    elif isinstance(value, int) and abs(value) >= 2**63:
+        raise InputError(f"{path} holds a number of {value.bit_length()} bits; integers have at most 63 and a sign")
+
+
 def settings_of(case: Case, single: bool) -> list[Setting]:
     """Return the settings of a case: every combination; or the base, and each value with all others at the base's.
 
@@ -68,6 +95,10 @@ def settings_of(case: Case, single: bool) -> list[Setting]:
     if not single:
         every = itertools.product(*case.grid.values())
         return [_setting(case, dict(zip(case.grid, values, strict=True)), list(case.grid)) for values in every]
+    _settings_of_fields(case)
+    for path, values in case.grid.items():
+        for value in values:  # a wrong path or value is refused by its name, before the base is asked for its value
+            _trained(case, {path: value})
     first = _setting(case, {}, [])
     out = [first]
     for path, values in case.grid.items():
@@ -81,8 +112,16 @@ def _setting(case: Case, values: dict[str, Any], named: list[str]) -> Setting:
     for path in case.grid:
         _check_effect(case, path, settings)
     dump = settings.model_dump()
-    varied = {path: at_path(dump, path) for path in case.grid}
+    varied = {path: _value(dump, path) for path in case.grid}
     return Setting(_name(case, {path: varied[path] for path in named}), case.name, varied, settings)
+
+
+def _value(dump: dict[str, Any], path: str) -> Any:
+    """Return the value of a setting; None for an option that is left to the environment."""
+    try:
+        return at_path(dump, path)
+    except KeyError:
+        return None
 
 
 def _name(case: Case, values: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ from ipe.base.numbers import true_or_false
 from ipe.base.words import did_you_mean
 from ipe.deep.settings import read_settings
 from ipe.errors import InputError
-from ipe.experiments.combinations import Case, settings_of
+from ipe.experiments.combinations import Case, check_plain, settings_of
 from ipe.experiments.declared import Job, Setting, Sweep, read_seeds
 
 __all__ = ["Job", "Setting", "Sweep", "changed", "jobs", "make_sweep", "read_sweep", "shipped_sweeps"]
@@ -67,6 +68,8 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
         raise InputError(f"{path} is not TOML: {error}") from None
     except RecursionError:
         raise InputError(f"{path} is nested too deeply") from None
+    except ValueError:  # Python reads no integer of more than 4300 digits
+        raise InputError(f"{path}: {_long_number(file)}") from None
     try:
         return make_sweep({"name": file.stem} | content)
     except InputError as error:
@@ -97,6 +100,7 @@ def make_sweep(content: dict[str, Any]) -> Sweep:
         >>> sweep.settings[0].settings.target_period  # what is not given is the paper's
         500
     """
+    check_plain(content)
     _check_keys(content)
     name = content.get("name", "")
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -169,6 +173,15 @@ def changed(sweep: Sweep, *, seeds: int | list[int] | None = None, frames: int |
     return replace(sweep, settings=settings, seeds=sweep.seeds if seeds is None else read_seeds(seeds))
 
 
+def _long_number(file: Path) -> str:
+    """Say on which line of a file, under which key, the first number of more than a thousand digits stands."""
+    for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1):
+        if found := re.search(r"[0-9_]{1000,}", line):
+            key = line[: found.start()].rpartition("=")[0].strip()[-80:] or "it"
+            return f"line {number}: {key} holds a number of {len(found[0])} digits; integers have at most 19"
+    return "it holds a number of too many digits; integers have at most 19"
+
+
 def _check_keys(content: dict[str, Any]) -> None:
     for key in content:
         if key not in _KEYS:
@@ -188,8 +201,8 @@ def _cases(content: dict[str, Any]) -> list[Case]:
         raise InputError("cases is an empty table")
     cases = []
     for name, fields in content["cases"].items():
-        if not name.strip() or not name.isprintable():
-            raise InputError(f"cases: a case's name must be a text on one line, found {name!r}")
+        if not name.strip():
+            raise InputError(f"cases: a case's name must not be empty, found {name!r}")
         where = f"cases.{name}"
         if not isinstance(fields, dict):
             raise InputError(f"{where} must be a table, found {fields!r}")
