@@ -33,7 +33,7 @@ from tests.needs import Run
 
 PLAIN_KEYS = (
     "form", "norm", "achievable", "residual", "residual_lower_bound", "sup_residual", "objective", "gap",
-    "converged", "unique", "method", "iterations",
+    "converged", "stopped", "unique", "method", "iterations",
 )  # fmt: skip
 
 

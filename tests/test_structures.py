@@ -17,6 +17,8 @@ from scipy import sparse
 import ipe
 from ipe import zoo
 from ipe.base.arrays import Array
+from ipe.cli import main
+from ipe.cli.solve_progress import SolveProgress
 from ipe.errors import InputError, SolveInterrupted
 from ipe.inverse.interior_point import solve_interior_point
 from ipe.inverse.l2 import certificate
@@ -196,3 +198,27 @@ def test_ctrl_c_leaves_the_best_so_far(norm: Norm) -> None:
     assert result.stopped == "interrupted"
     assert not result.converged
     np.testing.assert_allclose(result.policy.sum(axis=1), 1.0)
+
+
+def test_the_command_line_takes_a_time_limit_and_says_that_it_is_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = tmp_path / "q.npy"
+    np.save(values, swept(zoo.slippery_grid(40)))
+    words = ["solve", "slippery-grid:n=40", "--values", str(values), "--norm", "linf"]
+    assert main([*words, "--time-limit", "0.000001"]) == 0
+    assert "NOT CONVERGED to the tolerance asked for (time limit)" in capsys.readouterr().out
+    assert main([*words, "--time-limit", "0"]) == 2
+    assert "time_limit must be a finite number > 0" in capsys.readouterr().err
+
+
+def test_ctrl_c_on_the_command_line_prints_the_best_so_far(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = tmp_path / "q.npy"
+    np.save(values, swept(zoo.slippery_grid(40)))
+    monkeypatch.setattr(SolveProgress, "__call__", lambda self, progress: signal.raise_signal(signal.SIGINT))
+    assert main(["solve", "slippery-grid:n=40", "--values", str(values), "--norm", "l1"]) == 130
+    out, err = capsys.readouterr()
+    assert "(interrupted)" in out
+    assert "interrupted" in err

@@ -9,14 +9,15 @@ from ipe.cli.display import Display
 from ipe.cli.inputs import MDP, read_mdp, read_values, read_weights
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import OVERWRITE, check_out, json_text
-from ipe.errors import InputError, NotSolvedError
+from ipe.cli.solve_progress import SolveProgress
+from ipe.errors import InputError, NotSolvedError, SolveInterrupted
 
 if TYPE_CHECKING:
     from ipe.inverse import EvaluationPolicy
 
 _JSON_KEYS = (
     "form", "norm", "achievable", "distance_bounds", "residual", "residual_lower_bound", "sup_residual", "objective",
-    "gap", "converged", "unique", "method", "iterations", "policy", "v", "values", "inverse_temperatures",
+    "gap", "converged", "stopped", "unique", "method", "iterations", "policy", "v", "values", "inverse_temperatures",
 )  # fmt: skip
 
 
@@ -57,6 +58,12 @@ class Arguments:
         "What to do when the gap is not reached: end with exit code 3, or print the result, flagged as not converged.",
         "raise",
     )
+    time_limit: float | None = option(
+        "How many seconds the solve may take; then the best policy so far is printed, flagged as not converged.",
+        None,
+        metavar="SECONDS",
+        shown="none",
+    )
     json: bool = flag('Print one JSON object instead of the table; infinite numbers are the strings "inf" and "-inf".')
     out: str | None = option(
         "Write the policy to a file as well: .npz (arrays) or .json (what --json prints).", None, metavar="FILE"
@@ -65,7 +72,7 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> None:
-    """Solve, write the file if one is asked for, and print."""
+    """Solve, write the file if one is asked for, and print. Ctrl-C prints the best policy so far."""
     from ipe.inverse import evaluation_policy
 
     if arguments.out is not None:
@@ -89,9 +96,19 @@ def run(arguments: Arguments) -> None:
                 atol=arguments.atol,
                 tolerance=arguments.tolerance,
                 on_miss=arguments.on_miss,
+                time_limit=arguments.time_limit,
+                progress=SolveProgress(display),
             )
     except NotSolvedError as error:
         raise NotSolvedError(_missed(error), error.result) from None
+    except SolveInterrupted as stopped:
+        _print(stopped.result, arguments)
+        raise KeyboardInterrupt from None
+    _print(result, arguments)
+
+
+def _print(result: EvaluationPolicy, arguments: Arguments) -> None:
+    """Print a result, and write it to a file if one is asked for."""
     as_json = json_text(contents(result, arguments.mdp)) if arguments.json or _is_json(arguments.out) else ""
     text = as_json if arguments.json else str(result)
     if arguments.out is not None:

@@ -1,5 +1,6 @@
 """Figures: drawn with matplotlib's objects, one style, no global state."""
 
+from ipe.figures.certificate import draw_certificate
 from ipe.figures.learning import learning_curves
 from ipe.figures.mdp import draw_mdp
 from ipe.figures.polytope import draw_polytope, draw_value_map
@@ -9,6 +10,7 @@ from ipe.figures.trajectories import draw_epsilon, draw_paths
 
 __all__ = [
     "OKABE_ITO",
+    "draw_certificate",
     "draw_epsilon",
     "draw_mdp",
     "draw_paths",

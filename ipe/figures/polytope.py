@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,16 +37,20 @@ def draw_polytope(
     ax: Axes | None = None,
     include: Any = None,
     labels: bool = True,
+    states: Sequence[int] | None = None,
+    policy: Any = None,
 ) -> Figure:
     r"""Draw the value polytope: all :math:`(V^\pi(s_0), V^\pi(s_1))`, and the deterministic policies by name.
 
     Args:
-        mdp: the MDP; exactly two of its states are not terminal.
+        mdp: the MDP; exactly two of its states are not terminal, or two states are chosen.
         path: the file to write: `.svg`, `.png` or `.pdf`.
         ax: axes to draw into, instead of a figure of its own with a legend; `ax.legend()` adds one.
         include: points, shape (..., 2), that the axes must show too and that labels keep clear of.
         labels: whether the deterministic policies are named, each by its action in the first and in the
             second state; only if there are at most 16.
+        states: two states of an MDP that may have more; the picture says that the others follow a fixed policy.
+        policy: the policy of the other states, shape (S, A). Default: uniform.
 
     Returns:
         The figure.
@@ -57,15 +61,18 @@ def draw_polytope(
         >>> [text.get_text() for text in figure.axes[0].texts]
         ['stay, stay', 'stay, switch', 'switch, stay', 'switch, switch']
     """
-    polytope = value_polytope(mdp)
+    polytope = value_polytope(mdp, states, policy)
     more = np.empty((0, 2)) if include is None else check_points(include, "include").reshape(-1, 2)
     if path is not None:
         check_figure_path(path)
     view = view_of(np.concatenate([polytope.vertices, more]), margin=0.15)
     with style():
         if ax is None:
-            (ax,) = panels(polytope, view, 1, [], top=0.1)
+            (ax,) = panels(polytope, view, 1, [], top=0.1 if states is None else 0.35)
         draw_on(ax, polytope, view, labels, more)
+        if states is not None:
+            followed = "the uniform policy" if policy is None else "a fixed policy"
+            ax.set_title(f"the other states follow {followed}", fontsize="small")
     figure = root_figure(ax)
     if path is not None:
         save_figure(figure, path)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -91,6 +94,19 @@ class EvaluationPolicy:
     def promised(self) -> Array:
         """What the given values promise per state: V, or the policy's mean of Q. Shape (S,)."""
         return self.given if self.form == "v" else self.v
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, shape: tuple[int, int] | None = None) -> Any:
+        """Draw the residual per state, promised against true values, and where the policy is undecided.
+
+        Args:
+            path: the file to write: `.svg`, `.png` or `.pdf`.
+            shape: rows and columns of a grid world, whose residuals are then drawn as a map.
+
+        Returns:
+            The figure of `ipe.figures.draw_certificate`.
+        """
+        # Figures lie in a room below this one, which is loaded only when somebody asks for a picture.
+        return import_module("ipe.figures").draw_certificate(self, path, shape=shape)
 
     def __repr__(self) -> str:
         return (

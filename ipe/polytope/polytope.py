@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -15,6 +16,7 @@ from ipe.inverse.problem import Norm
 from ipe.mdp import FiniteMDP
 from ipe.polytope.boundary import action_values, boundary_walk, lines_of, meet, two_states
 from ipe.polytope.planar import nearest_on_segments, sides, signed_area, simple_loops
+from ipe.polytope.reduction import two_state_mdp
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,11 +123,14 @@ class ValuePolytope:
         )
 
 
-def value_polytope(mdp: FiniteMDP) -> ValuePolytope:
+def value_polytope(mdp: FiniteMDP, states: Sequence[int] | None = None, policy: Any = None) -> ValuePolytope:
     r"""The set of value functions of all policies of a two-state MDP (`ipe.polytope.boundary` says how it is found).
 
     Args:
-        mdp: exactly two of its states are not terminal.
+        mdp: exactly two of its states are not terminal; or any MDP, if two states are chosen.
+        states: two states of an MDP that may have more. The others follow a fixed policy, and the polytope is that
+            of `two_state_mdp`, in which the two states are 0 and 1.
+        policy: the policy of the other states, shape (S, A). Default: uniform.
 
     Returns:
         The polytope, with its boundary and the values of all deterministic policies.
@@ -142,17 +147,21 @@ def value_polytope(mdp: FiniteMDP) -> ValuePolytope:
         [1 0] [17. 20.]
         [1 1] [-5.263 -4.737]
     """
-    states = two_states(mdp)
-    lines = lines_of(mdp, states, 0), lines_of(mdp, states, 1)
+    if states is not None:
+        mdp = two_state_mdp(mdp, states, policy)
+    elif policy is not None:
+        raise InputError("policy is for the states other than the two chosen: give states too")
+    chosen = two_states(mdp)
+    lines = lines_of(mdp, chosen, 0), lines_of(mdp, chosen, 1)
     (alpha, slope), second = lines
     values = meet((alpha[:, None], slope[:, None]), second)
     # Values that differ by less than this differ by rounding: the 2 by 2 system magnifies it by 1 / (1 - gamma).
     blur = 64 * np.finfo(float).eps * max(np.abs(alpha).max(), np.abs(second[0]).max()) / (1 - mdp.gamma)
     loops = simple_loops(boundary_walk(lines, values, blur), blur)
-    actions = [np.flatnonzero(mdp.allowed[s]) for s in states]
+    actions = [np.flatnonzero(mdp.allowed[s]) for s in chosen]
     return ValuePolytope(
         mdp=mdp,
-        states=states,
+        states=chosen,
         deterministic_policies=np.stack(np.meshgrid(*actions, indexing="ij"), axis=-1).reshape(-1, 2),
         vertices=values.reshape(-1, 2),
         segments=np.concatenate([sides(loop) for loop in loops]),
