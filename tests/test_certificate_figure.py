@@ -33,7 +33,7 @@ def test_terminal_states_and_state_values_are_drawn_too() -> None:
     mdp = zoo.chain(5)
     result = ipe.evaluation_policy(mdp, v=[1.0, 2.0, 3.0, 4.0, 0.0])
     figure = draw_certificate(result)
-    assert len(figure.axes[0].lines[0].get_xdata()) == 4
+    assert np.asarray(figure.axes[0].lines[0].get_xydata()).shape == (4, 2)
     assert "in the l2 norm; exact" in figure.get_suptitle()
 
 

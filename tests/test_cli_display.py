@@ -14,7 +14,7 @@ import pytest
 from ipe.cli import display as display_module
 from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import Stopped, stoppable
-from ipe.cli.solve_progress import SolveProgress
+from ipe.cli.solve_progress import GapDisplay
 from ipe.errors import InputError
 
 
@@ -140,7 +140,7 @@ class Told(NamedTuple):
 def test_a_solve_shows_its_gap_and_the_time_left(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     with Display("ipe solve", stream=terminal) as display:
-        show = SolveProgress(display)
+        show = GapDisplay(display)
         assert show.line(Told(math.inf, 1.0)) == "pdhg, 7 iterations: time left not known yet"
         assert show.line(Told(1.0, 10.0)).endswith(
             "[....................] gap 1.0e+00 of 1.0e-04; time left not known yet"
@@ -155,7 +155,7 @@ def test_a_solve_shows_its_gap_and_the_time_left(terminal: Terminal, monkeypatch
 def test_a_short_solve_is_silent_without_a_terminal() -> None:
     stream = io.StringIO()
     with Display("ipe solve", stream=stream) as display:
-        show = SolveProgress(display)
+        show = GapDisplay(display)
         show(Told(1.0, 1.0))
         assert stream.getvalue() == ""
         show(Told(1e-2, 40.0))

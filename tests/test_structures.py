@@ -18,7 +18,7 @@ import ipe
 from ipe import zoo
 from ipe.base.arrays import Array
 from ipe.cli import main
-from ipe.cli.solve_progress import SolveProgress
+from ipe.cli.solve_progress import GapDisplay
 from ipe.errors import InputError, SolveInterrupted
 from ipe.inverse.interior_point import solve_interior_point
 from ipe.inverse.l2 import certificate
@@ -217,7 +217,7 @@ def test_ctrl_c_on_the_command_line_prints_the_best_so_far(
 ) -> None:
     values = tmp_path / "q.npy"
     np.save(values, swept(zoo.slippery_grid(40)))
-    monkeypatch.setattr(SolveProgress, "__call__", lambda self, progress: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(GapDisplay, "__call__", lambda self, progress: signal.raise_signal(signal.SIGINT))
     assert main(["solve", "slippery-grid:n=40", "--values", str(values), "--norm", "l1"]) == 130
     out, err = capsys.readouterr()
     assert "(interrupted)" in out

@@ -9,7 +9,7 @@ from ipe.cli.display import Display
 from ipe.cli.inputs import MDP, read_mdp, read_values, read_weights
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import OVERWRITE, check_out, json_text
-from ipe.cli.solve_progress import SolveProgress
+from ipe.cli.solve_progress import GapDisplay
 from ipe.errors import InputError, NotSolvedError, SolveInterrupted
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def run(arguments: Arguments) -> None:
                 tolerance=arguments.tolerance,
                 on_miss=arguments.on_miss,
                 time_limit=arguments.time_limit,
-                progress=SolveProgress(display),
+                progress=GapDisplay(display),
             )
     except NotSolvedError as error:
         raise NotSolvedError(_missed(error), error.result) from None

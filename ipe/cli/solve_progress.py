@@ -11,7 +11,7 @@ from ipe.cli.wording import time_left
 _BAR = 20
 
 
-class SolveProgress:
+class GapDisplay:
     """A callback for solvers that shows the progress they tell.
 
     The gap of these solvers falls by about the same factor in every second. So the bar is drawn, and the time left is
