@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, settings
 
 from ipe.deep.compilation import training_environment
 
-# Without Stable-Baselines3 the modules that import it cannot be imported for their doctests.
+# Without Stable-Baselines3 or torch the modules that import them cannot be imported for their doctests.
 collect_ignore = [] if find_spec("stable_baselines3") else ["ipe/integrations/stable_baselines3"]
+collect_ignore += [] if find_spec("torch") else ["ipe/experiments/torch_networks.py"]
 
 # No deadlines, because two cores that others use are slow at times; fixed draws, so that a red test stays red.
 settings.register_profile(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ipe.base.version import __version__
     from ipe.entropy import epsilon_from_entropy, epsilon_from_logits, epsilon_from_probabilities
     from ipe.errors import InputError, NotSolvedError, SolveInterrupted
+    from ipe.experiments.agents import TrainedAgent, load_agent
     from ipe.inverse import (
         EvaluationPolicy,
         distance_bounds,
@@ -51,6 +52,7 @@ __all__ = [
     "InputError",
     "NotSolvedError",
     "SolveInterrupted",
+    "TrainedAgent",
     "__version__",
     "analysis",
     "audit",
@@ -69,6 +71,7 @@ __all__ = [
     "integrations",
     "inverse",
     "is_achievable",
+    "load_agent",
     "load_mdp",
     "load_values",
     "maximum_entropy_lift",

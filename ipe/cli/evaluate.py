@@ -57,7 +57,7 @@ def run(arguments: Arguments) -> None:
             frame_limit=arguments.frame_limit,
             progress=lambda seed, done: display.show([f"seed {seed}: episode {done} of {arguments.episodes}"]),
         )
-    print(json_text(contents(result)) if arguments.json else "\n".join(_lines(result)))
+    print(json_text(contents(result)) if arguments.json else "\n".join(_lines(result, arguments.setting)))
 
 
 def contents(result: Evaluation) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _values(result: Any, names: Sequence[str]) -> dict[str, Any]:
     return values | ({"standard_error": None} if math.isnan(values["standard_error"]) else {})
 
 
-def _lines(result: Evaluation) -> list[str]:
+def _lines(result: Evaluation, setting: str | None) -> list[str]:
     rows = [["seed", "mean return", "standard error", "least", "most", "mean length"]]
     for one in result.seeds:
         ends = [decimal(float(one.returns.min())), decimal(float(one.returns.max()))]
@@ -96,5 +96,5 @@ def _lines(result: Evaluation) -> list[str]:
         error = decimal(result.standard_error)
         lines.append(f"mean over {n} trained seeds {decimal(result.mean)}, standard error over seeds {error}")
     lines += [f"left out: seed {seed} {why}" for seed, why in result.left_out.items()]
-    run = shlex.quote(str(result.folder))
+    run = shlex.quote(str(result.folder)) + ("" if setting is None else f" --setting {shlex.quote(setting)}")
     return [*lines, f"next: ipe watch {run} --out run.gif; ipe audit {run}"]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ipe.deep.settings import EnvironmentSettings, Epsilon, Optimiser, TrainingSettings, paper_settings
 
     # What reads and writes stores is at home in the room above, and has its public names here.
+    from ipe.experiments.agents import TrainedAgent, load_agent
     from ipe.experiments.evaluation import Evaluation, SeedEvaluation, evaluate
     from ipe.experiments.training import TrainingResult, resume, train
     from ipe.experiments.watching import Recording, watch
@@ -25,9 +26,11 @@ __all__ = [
     "Recording",
     "SeedEvaluation",
     "SeedProgress",
+    "TrainedAgent",
     "TrainingResult",
     "TrainingSettings",
     "evaluate",
+    "load_agent",
     "paper_settings",
     "resume",
     "train",

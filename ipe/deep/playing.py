@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ipe.behaviours import BEHAVIOURS, Behaviour, View, sample_at
 from ipe.behaviours.schedules import SCHEDULES
 from ipe.deep.environments import Environment, EnvironmentSpec
+from ipe.deep.environments.environment import Interface
 from ipe.deep.networks import Architecture, features, forward
 from ipe.deep.programs import architecture
 from ipe.deep.progress import Outcome
@@ -45,6 +46,8 @@ class Trained:
     """The environment to act in: the run's, perhaps with another limit of frames."""
     spec: EnvironmentSpec
     """The spaces of the environment."""
+    interface: Interface
+    """How observations of the environment become those of the networks."""
     outcomes: list[Outcome]
     """How far each seed has come."""
     networks: dict[int, dict[str, dict[str, NDArray[np.float32]]]]
@@ -128,7 +131,7 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
     acts = settings.acts if behaviour else BEHAVIOURS["greedy"]
     net = architecture(settings, trained.spec)
     numbers = tuple(trained.numbers(seed).items())
-    choose = _chooser(net, acts, settings.learns_policy, trained.spec.scale, trained.step(seed), numbers)
+    choose = _chooser(net, acts, trained.spec.scale, trained.step(seed), numbers)
     parameters = jax.tree.map(jnp.asarray, trained.networks[seed])
     sequence = np.random.SeedSequence(evaluation, spawn_key=(_EVALUATION, seed, 1))
     generator = np.random.Generator(np.random.Philox(sequence))
@@ -140,11 +143,24 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
     return act
 
 
+def outputs(net: Architecture, parameters: dict[str, Any], observations: Any, scale: float) -> tuple[Any, Any]:
+    """The action values of some observations, and the logits of their policies; None if no policy was learned.
+
+    Args:
+        net: the shape of the networks.
+        parameters: the networks of one seed, as `Trained.networks` has them.
+        observations: encoded observations, the first axis theirs.
+        scale: the number that the observations are multiplied by.
+    """
+    inputs = features(net, (observations.astype(jnp.float32) * jnp.float32(scale))[None])
+    by_name = {name: forward(net, network, inputs)[0][0] for name, network in parameters.items()}
+    return by_name["q"], by_name.get("policy")
+
+
 @lru_cache(maxsize=32)
 def _chooser(
     net: Architecture,
     behaviour: Behaviour,
-    learns_policy: bool,
     scale: float,
     step: int,
     numbers: tuple[tuple[str, float], ...],
@@ -152,9 +168,8 @@ def _chooser(
     """The compiled function (parameters, observation, draw) -> (action, epsilon)."""
 
     def choose(parameters: dict[str, Any], observation: Any, draw: Any) -> tuple[Any, Any]:
-        inputs = features(net, (observation.astype(jnp.float32) * jnp.float32(scale))[None, None])
-        q = forward(net, parameters["q"], inputs)[0][0, 0]
-        logits = forward(net, parameters["policy"], inputs)[0][0, 0] if learns_policy else None
+        values, preferences = outputs(net, parameters, observation[None], scale)
+        q, logits = values[0], None if preferences is None else preferences[0]
         acting = behaviour.act(View(q, logits, step=step), {name: jnp.float32(value) for name, value in numbers})
         asked = jnp.float32(jnp.nan) if logits is None else epsilon_from_logits(logits)
         return sample_at(acting.probabilities, draw), asked if acting.epsilon is None else acting.epsilon

@@ -62,7 +62,7 @@ def read_trained(folder: str | os.PathLike[str], frame_limit: int | None = None,
         if seeds:
             names = ("q", "policy") if settings.learns_policy else ("q",)
             networks |= _by_seed(file, shape, names, seeds, arrays)
-    return Trained(path, settings, where, environment.spec, outcomes, networks)
+    return Trained(path, settings, where, environment.spec, environment.interface, outcomes, networks)
 
 
 def _chosen(store: Store, name: str | None) -> Setting:

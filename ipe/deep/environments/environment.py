@@ -44,6 +44,17 @@ class Step(NamedTuple):
     """Whether the episode was cut off."""
 
 
+class Interface(NamedTuple):
+    """What lies between an environment's own observations and actions and those of a network."""
+
+    encode: Encoder
+    """The function from one of the environment's observations to the array that a network sees."""
+    axes: int
+    """The number of axes of one of the environment's observations."""
+    first_action: int
+    """The environment's number for the action of index 0."""
+
+
 class Environment:
     """An environment that plays episode after episode. Made by `make_environment`."""
 
@@ -155,6 +166,11 @@ class Environment:
         if picture.ndim != 3 or picture.shape[2] != 3:
             raise EnvironmentFailure(f"{self.spec.id} drew the shape {picture.shape}, expected (height, width, 3)")
         return picture
+
+    @property
+    def interface(self) -> Interface:
+        """How observations of the environment become those of a network, also after `close`."""
+        return Interface(self._encode, len(self._env.observation_space.shape), self._first_action)
 
     def close(self) -> None:
         """Free what the environment holds. An exception that it raises then is of no use to anybody."""
