@@ -17,7 +17,8 @@ from ipe.deep import evaluate, paper_settings, train, watch
 from ipe.entropy import softmax
 from ipe.errors import InputError
 from ipe.experiments import make_sweep, run_sweep
-from tests.test_deep_evaluation import OWN, SMALL, Make, make, network
+from tests.environment_helpers import OWN
+from tests.test_deep_evaluation import SMALL, Make, make, network
 
 __all__ = ["make"]  # the fixture
 

@@ -200,7 +200,7 @@ def _reader(
     def read(parameters: dict[str, Any], observations: Any) -> _Reading:
         q, logits = outputs(net, parameters, observations, scale)
         acting = behaviour.act(View(q, logits, step=step), {name: np.float32(value) for name, value in numbers})
-        policy = jnp.full_like(q, jnp.nan) if logits is None else softmax(logits)
+        policy: Any = jnp.full_like(q, jnp.nan) if logits is None else softmax(logits)
         return _Reading(q, policy, acting.probabilities)
 
     return jax.jit(read)
