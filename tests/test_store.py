@@ -263,7 +263,7 @@ def test_outcomes_and_records_must_be_of_the_job(tmp_path: Path) -> None:
         (
             make_records((0, 1)),
             [good[0], good[1] | {"status": "running"}],
-            "seed 1: the status 'running' is not an end",
+            "outcome of seed 1: status must be one of done, failed, diverged; found 'running'",
         ),
         (
             make_records((0, 1)),

@@ -84,7 +84,7 @@ def finite_number(
         ...
         ipe.errors.InputError: level must lie strictly between 0 and 1, found 95
     """
-    if is_number(value) and math.isfinite(value):
+    if is_number(value) and _is_finite(value):
         reaches = value > low if above else value >= low
         stays = value < high if below else value <= high
         if reaches and stays:
@@ -102,6 +102,14 @@ def true_or_false(value: Any, name: str) -> bool:
     if not isinstance(value, bool) and type(value).__name__ != "bool":  # numpy.bool, without importing numpy here
         raise InputError(f"{name} must be true or false, found {value!r}")
     return bool(value)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a number has a finite float: an integer of 400 digits has none."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _shown(value: Any) -> str:

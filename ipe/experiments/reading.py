@@ -19,9 +19,9 @@ from ipe.deep.progress import Outcome
 from ipe.deep.records import Records
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
-from ipe.experiments.publications import Manifest, manifest_paths, read_manifest
+from ipe.experiments.manifests import Manifest, manifest_paths, sound_manifest
 from ipe.experiments.store import Store
-from ipe.experiments.tables import as_results, read_results_bytes, with_speeds
+from ipe.experiments.tables import as_results
 
 _NETWORKS = ("state.q.", "state.policy.")
 
@@ -110,10 +110,7 @@ def check_manifests(job: Job, paths: Sequence[Path], check: Callable[[Manifest],
     problems = []
     for path in paths:
         try:
-            manifest = read_manifest(path)
-            if (manifest.key, manifest.seeds) != (job.key, job.seeds):
-                raise InputError(f"{path}: it is of other seeds or settings than the job of its name")
-            sound.append((manifest, check(manifest)))
+            sound.append(sound_manifest(path, job, check))
         except InputError as error:
             problems.append(f"{error}; not used")
     sound.sort(key=lambda pair: (pair[0].published, pair[0].path.name))
@@ -160,7 +157,7 @@ def ranges(seeds: Sequence[int]) -> str:
 
 
 def _read(store: Store, job: Job, setting: int, paths: Sequence[Path], kinds: Sequence[str], unfinished: bool) -> Part:
-    sound, problems = check_manifests(job, paths, lambda manifest: _tables(manifest, kinds))
+    sound, problems = check_manifests(job, paths, lambda manifest: manifest.read_tables(kinds))
     if len(sound) > 1:
         problems.append(published_twice(store.sweep.settings[setting].name, job, [manifest for manifest, _ in sound]))
     if sound:
@@ -176,17 +173,6 @@ def _read(store: Store, job: Job, setting: int, paths: Sequence[Path], kinds: Se
         return Part(job, setting, {}, [], problems)
     tables = {kind: as_results(getattr(snapshot.records, f"{kind}_table")(), kind) for kind in kinds}
     return Part(job, setting, tables, [vars(outcome) for outcome in snapshot.outcomes], problems)
-
-
-def _tables(manifest: Manifest, kinds: Sequence[str]) -> dict[str, pa.Table]:
-    data = manifest.read_file()
-    try:
-        tables = {kind: read_results_bytes(data, kind, manifest.key, manifest.rows[kind]) for kind in kinds}
-    except InputError as error:
-        raise InputError(f"{manifest.file}: {error}") from None
-    if "progress" in tables:
-        tables["progress"] = with_speeds(tables["progress"], manifest.speeds)
-    return tables
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """How far a sweep or a training run is: per job and per setting, what is running and how fast, and what went wrong.
 
-Only manifests, leases and the sizes of files are read, so that it is quick and can be asked at any time. The results
-themselves are verified by `ipe.experiments.results.load_results`.
+Only manifests, leases and the footers of Parquet files are read, so that a status is quick and can be asked for at any
+time. The results themselves are verified by `ipe.experiments.results.load_results`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from ipe.experiments.declared import Job, Sweep
 from ipe.experiments.lease_files import is_gone, newest_leases, read_lease
 from ipe.experiments.leases import STALE_SECONDS
+from ipe.experiments.manifests import STATUSES, Manifest, manifest_paths
 from ipe.experiments.old_runs import is_old_run, read_old_run
-from ipe.experiments.publications import STATUSES, Manifest, manifest_paths
 from ipe.experiments.reading import check_manifests, published_twice, ranges
 from ipe.experiments.store import Store, open_store
 
@@ -142,7 +142,7 @@ def _jobs(store: Store, problems: list[str]) -> list[JobStatus]:
     jobs: list[JobStatus] = []
     for job in store.jobs:
         setting = indices[job.key]
-        sound, wrong = check_manifests(job, paths[job.key].get(job.id, []), Manifest.check_size)
+        sound, wrong = check_manifests(job, paths[job.key].get(job.id, []), Manifest.check_file)
         manifests = [manifest for manifest, _ in sound]
         problems += wrong
         if len(manifests) > 1:

@@ -25,6 +25,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ipe.base.atomic import write_bytes
+from ipe.base.numbers import seed_number
 from ipe.base.sealed import LaterVersionError, encode, read_sealed, sealed_bytes
 from ipe.deep.machine import versions
 from ipe.deep.settings import read_settings
@@ -32,13 +33,11 @@ from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep, check_contains, check_jobs, merged_jobs
 from ipe.experiments.lease_files import create_exclusive
 from ipe.experiments.leases import BEAT_SECONDS, STALE_SECONDS, Lease, LeaseLostError, take_lease
+from ipe.experiments.manifests import Manifest, manifest_paths, sound_manifest
 from ipe.experiments.publications import (
     JobResult,
-    Manifest,
     check_result,
-    manifest_paths,
     put_aside,
-    read_manifest,
     remove_leftovers,
     write_publication,
 )
@@ -100,7 +99,7 @@ class Store:
 
         Args:
             job: the job.
-            verify: read the job's files and compare their checksums, rather than the size of the Parquet file alone.
+            verify: read the job's files and compare their checksums, rather than the Parquet file's size and rows.
 
         Raises:
             InputError: if the result is of a later version of ipe, which this version must not replace.
@@ -160,18 +159,11 @@ class Store:
 
     def _valid(self, path: Path, job: Job, verify: bool) -> Manifest | None:
         try:
-            manifest = read_manifest(path)
-            if (manifest.key, manifest.seeds) != (job.key, job.seeds):
-                return None
-            if verify:
-                manifest.verify()
-            else:
-                manifest.check_size()
+            return sound_manifest(path, job, Manifest.verify if verify else Manifest.check_file)[0]
         except LaterVersionError:
             raise
         except InputError:
             return None
-        return manifest
 
 
 def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Job], keep: Sequence[str] = ()) -> Store:
@@ -218,12 +210,12 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
     content = read_sealed(path / "sweep.json", FORMAT, SCHEMA)
     try:
         sweep = Sweep.from_plain(content["sweep"])
-        jobs = [Job(str(job["setting"]), tuple(int(seed) for seed in job["seeds"])) for job in content["jobs"]]
+        jobs = [Job(str(job["setting"]), tuple(seed_number(seed) for seed in job["seeds"])) for job in content["jobs"]]
         keep = tuple(str(name) for name in content.get("keep", ()))
         check_jobs(sweep, jobs)
     except InputError as error:
         raise InputError(f"{path / 'sweep.json'}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(f"{path / 'sweep.json'}: {error!r} is missing or wrong") from None
     return Store(path, sweep, jobs, keep)
 

@@ -7,8 +7,10 @@ kinds are in row groups of their own, so that a reader of episodes skips the res
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,22 +86,49 @@ def read_results_bytes(data: bytes, kind: str, key: str, rows: int) -> pa.Table:
     Raises:
         InputError: if the file is damaged, or something else.
     """
+    with _opened(pa.BufferReader(data), key) as file:
+        table = file.read_row_groups(_groups(file, kind), columns=list(COLUMNS[kind]), use_threads=False)
+    _check_count(kind, table.num_rows, rows)
+    return table.replace_schema_metadata(None)
+
+
+def check_rows(source: Any, key: str, rows: Mapping[str, int]) -> None:
+    """Refuse a Parquet file whose footer does not have the schema, the setting or the numbers of rows that it should.
+
+    Args:
+        source: the path of the file, or Arrow's reader of its content.
+        key: the key of the setting that the file must be of.
+        rows: how many rows of each kind there must be.
+
+    Raises:
+        InputError: saying what is wrong.
+    """
+    with _opened(source, key) as file:
+        for kind, count in rows.items():
+            groups = _groups(file, kind)
+            _check_count(kind, sum(file.metadata.row_group(group).num_rows for group in groups), count)
+
+
+@contextlib.contextmanager
+def _opened(source: Any, key: str) -> Iterator[pq.ParquetFile]:
     try:
-        with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
             said = file.schema_arrow.metadata or {}
             if said.get(b"ipe.setting") != key.encode() or said.get(b"ipe.schema") != str(FILE_SCHEMA).encode():
                 raise InputError(f"it does not say that it is of schema {FILE_SCHEMA} and of the setting {key}")
             if not file.schema_arrow.equals(pa.schema(_FIELDS)):
                 raise InputError(f"its columns are not those of schema {FILE_SCHEMA}")
-            table = file.read_row_groups(_groups(file, kind), columns=list(COLUMNS[kind]), use_threads=False)
+            yield file
     except InputError:
         raise
     except Exception as error:  # Arrow raises half a dozen kinds for a damaged or foreign file
         said_so = str(error).strip().partition("\n")[0]
         raise InputError(f"not a readable Parquet file, or a damaged one ({said_so})") from None
-    if table.num_rows != rows:
-        raise InputError(f"it has {table.num_rows} rows of {kind}, and should have {rows}")
-    return table.replace_schema_metadata(None)
+
+
+def _check_count(kind: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise InputError(f"it has {found} rows of {kind}, and should have {expected}")
 
 
 def empty_table(kind: str) -> pa.Table:
