@@ -6,7 +6,6 @@ import html
 import importlib.util
 import re
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,11 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+import ipe
+
 project = "ipe"
 author = "The ipe authors"
-release = version = metadata.version("ipe")
+release = version = ipe.__version__
 html_title = f"ipe {release}"
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from ipe.base.arrays import Array, Mask, numeric
+from ipe.base.packages import missing_package
 from ipe.errors import InputError
 
 
@@ -45,7 +46,7 @@ def quantecon_form(transitions: sparse.csr_array, rewards: Array, gamma: float, 
     try:
         from quantecon.markov import DiscreteDP
     except ImportError:
-        raise InputError("to_quantecon needs QuantEcon, which is not installed: pip install quantecon") from None
+        raise missing_package("to_quantecon", "quantecon") from None
     pairs = allowed.copy()
     pairs[terminal, 0] = True
     s, a = np.nonzero(pairs)

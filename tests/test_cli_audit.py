@@ -34,6 +34,7 @@ def test_arrays_become_a_table_json_and_a_figure(run: Run) -> None:
     assert "is Q the value of a policy?  no" in out
     assert "between 1.053 and 20" in out
     assert "wrote audit.json" in out
+    assert out.splitlines()[-1] == "next: docs/audit.md explains the numbers"
     content = json.loads(Path("audit.json").read_text())
     assert content["kind"] == "table"
     assert content["achievable"] is False

@@ -53,6 +53,7 @@ def test_the_table_has_the_areas_of_the_runs(tmp_path: Path, capsys: pytest.Capt
         line = next(line for line in said.splitlines() if line.startswith(name + " "))
         assert f"{area:.2f}" in line
     assert out.read_bytes().startswith(b"\x89PNG")
+    assert said.splitlines()[-1] == f"next: ipe evaluate {runs[0]}; ipe evaluate {runs[1]}"
 
 
 def test_runs_of_the_same_behaviour_go_by_their_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ipe.cli import main
 from ipe.cli.reproduce import STUDIES, choose
 
-pytest.importorskip("Box2D", reason='LunarLander needs Box2D: pip install "gymnasium[box2d]"')
+pytest.importorskip("Box2D", reason='LunarLander needs Box2D: pip install "ipe-rl[gymnasium]"')
 
 
 def test_a_short_study_is_run_judged_reported_and_gone_on_with(
@@ -23,7 +23,9 @@ def test_a_short_study_is_run_judged_reported_and_gone_on_with(
     assert main(words) == 0
     printed = capsys.readouterr()
     assert "5 claims:" in printed.out
-    assert f"wrote {out / 'report' / 'report.html'}" in printed.out
+    page_of = out / "report" / "report.html"
+    assert f"wrote {page_of}" in printed.out
+    assert printed.out.splitlines()[-1] == f"next: open {page_of} in a browser; it needs no server"
     claims = json.loads((out / "claims.json").read_text(encoding="utf-8"))
     assert [claim["name"] for claim in claims] == ["area", "asymptote", "variance", "monotone", "dip"]
     page = (out / "report" / "report.html").read_text(encoding="utf-8")

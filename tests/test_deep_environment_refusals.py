@@ -173,13 +173,13 @@ def test_a_seed_that_is_none(seed: Any) -> None:
 def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "gymnasium", None)
-        assert 'pip install "ipe[gymnasium]"' in refusal("CartPole-v1")
-        assert 'pip install "ipe[gymnasium]"' in refusal("minatar/Freeway")
+        assert 'pip install "ipe-rl[gymnasium]"' in refusal("CartPole-v1")
+        assert 'pip install "ipe-rl[gymnasium]"' in refusal("minatar/Freeway")
     for name in [name for name in sys.modules if name.split(".")[0] == "Box2D" or "envs.box2d" in name]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "Box2D", None)
     assert refusal("LunarLander-v3") == (
-        'LunarLander-v3 needs Box2D, which is not installed: pip install "gymnasium[box2d]"'
+        'LunarLander-v3 needs Box2D, which is not installed: pip install "ipe-rl[gymnasium]"'
     )
 
 

@@ -163,7 +163,8 @@ def test_wrong_names_and_options(game: str, options: dict[str, Any], said: str) 
 def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     games._load.cache_clear()
     monkeypatch.setitem(sys.modules, "minatar", None)
-    assert 'needs the package minatar, which is not installed: pip install "ipe[minatar]"' in refusal("minatar/Freeway")
+    sentence = 'needs the package minatar, which is not installed: pip install "ipe-rl[minatar]"'
+    assert sentence in refusal("minatar/Freeway")
 
 
 def test_only_the_game_is_imported() -> None:

@@ -11,8 +11,11 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -174,6 +177,47 @@ def test_command_lines_are_understood(page: Path, line: str) -> None:
     assert words[0] in COMMANDS, f"{page}: there is no ipe {words[0]}"
     prog, arguments, _, left = command_of(words)
     assert arguments is None or isinstance(parse(arguments, left, prog), arguments)
+
+
+INSTALLED = Path(sys.executable).with_name("ipe")
+"""The program that users type, which finds modules differently from `python -m ipe`."""
+
+
+def call_installed(line: str, folder: Path) -> None:
+    """Run a command line of the documentation by the installed `ipe`; whatever is on PYTHONPATH does not help it."""
+    _, *words = shlex.split(line, comments=True)
+    words = words[: words.index(">")] if ">" in words else words
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([INSTALLED, *words], cwd=folder, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, f"{line}: {done.stderr}"
+
+
+def test_commands_of_the_environments_page_run_as_written(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "environments.md"
+    for block in blocks(page):
+        if block.mark.startswith("file "):
+            (tmp_path / block.mark.removeprefix("file ")).write_text(block.text)
+        elif block.language == "sh":
+            said, _, instead = block.mark.partition(":")[0].partition(" as ")
+            for line in block.text.replace(said, instead).splitlines():
+                # The second line has no --frames: it is cut short with an option that another one may follow.
+                more = " --frames 600" if "train" in line and "--frames" not in line else ""
+                call_installed(line + more, tmp_path)
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"corridor", "windy"}
+
+
+def is_quick(line: str) -> bool:
+    """Whether a command takes a second and reads no file that the page would have to bring."""
+    reads = re.search(r"(?<!--out )\b[\w-]+\.(?:npz|npy|json|csv)", line.partition("#")[0])
+    return line.split()[1] in ("solve", "zoo", "draw", "polytope") and not reads
+
+
+QUICK = sorted({line for _, line in LINES if is_quick(line)})
+
+
+@pytest.mark.parametrize("line", tiered(QUICK, *QUICK[:2]))
+def test_quick_command_lines_run_as_written(line: str, tmp_path: Path) -> None:
+    call_installed(line, tmp_path)
 
 
 def test_a_wrong_command_line_would_be_found(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_the_command_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture
     save_mdp(switch_stay(gamma=0.8), tmp_path / "mine.json")
     out = tmp_path / "explorer.html"
     assert main(["explore", str(tmp_path / "mine.json"), "--out", str(out)]) == 0
-    assert "it opens in any browser" in capsys.readouterr().out
+    assert f"next: open {out} in a browser; it needs no server" in capsys.readouterr().out
     page = out.read_text(encoding="utf-8")
     assert data_of(page)["models"][0]["title"] == "mine.json"
     assert str(tmp_path) not in page

@@ -16,7 +16,7 @@ from ipe.explorer import write_explorer
 SCRIPT = Path(__file__).with_name("browser") / "explorer.mjs"
 SCENARIOS = (
     "opens", "drag", "achievable", "keyboard", "touch", "play", "map", "edit", "address", "wrongAddress", "names",
-    "accessible", "light", "dark", "narrow", "steady",
+    "accessible", "light", "dark", "narrow", "phone", "million", "print", "steady",
 )  # fmt: skip
 
 
@@ -57,7 +57,8 @@ def test_scenario(outcome: dict[str, Any], scenario: str) -> None:
 def test_every_scenario_is_reported(outcome: dict[str, Any]) -> None:
     assert set(outcome["results"]) == set(SCENARIOS)
     assert all(size > 20_000 for size in outcome["pictures"].values())
-    assert set(outcome["pictures"]) == {"explorer-light.png", "explorer-dark.png", "explorer-narrow.png"}
+    views = ("light", "dark", "narrow", "phone")
+    assert set(outcome["pictures"]) == {f"explorer-{view}.png" for view in views}
 
 
 def test_first_paint_is_soon(outcome: dict[str, Any]) -> None:

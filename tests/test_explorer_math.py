@@ -349,8 +349,8 @@ def test_random_numbers_are_uniform_and_differ_between_seeds() -> None:
     ("field", "value", "sentence"),
     [
         ("gamma", 1.0, "gamma must lie in [0, 1), found 1"),
-        ("gamma", float("nan"), "gamma must lie in [0, 1), found NaN"),
-        ("actions.0.1.reward", float("nan"), "r(s0, switch) must be a number within ±1000000000, found NaN"),
+        ("gamma", float("nan"), "gamma must lie in [0, 1), found none"),
+        ("actions.0.1.reward", float("nan"), "r(s0, switch) must be a number within ±1000000000, found none"),
         ("actions.1.0.next.0", -0.1, "P(s0 | s1, stay) must lie in [0, 1], found -0.1"),
         ("actions.1.0.next.0", 0.5, "P(· | s1, stay) sums to 1.5, not to 1"),
     ],

@@ -77,7 +77,7 @@ def test_rooms_load_when_they_are_asked_for_and_not_before() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "ipe[stable-baselines3]" in done.stdout
+    assert "ipe-rl[stable-baselines3]" in done.stdout
 
 
 def test_a_misspelt_name_is_an_error_that_suggests_the_right_one() -> None:

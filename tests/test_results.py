@@ -173,7 +173,7 @@ def test_what_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     calls: list[tuple[Any, str]] = [(lambda: frame(folder), "pandas"), (lambda: connect(folder), "duckdb")]
     for call, name in calls:
         monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(InputError, match=f"{name} is not installed; install it with: pip install {name}"):
+        with pytest.raises(InputError, match=f"this table needs {name}, which is not installed: pip install {name}"):
             call()
 
 

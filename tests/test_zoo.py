@@ -170,7 +170,7 @@ def test_every_name_makes_its_mdp_and_takes_a_discount() -> None:
 
 def test_without_gymnasium_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(InputError, match=r'pip install "ipe\[gymnasium\]"'):
+    with pytest.raises(InputError, match=r'pip install "ipe-rl\[gymnasium\]"'):
         zoo.make("taxi")
 
 

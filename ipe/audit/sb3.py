@@ -20,6 +20,7 @@ from ipe.audit.fitting import Fit
 from ipe.audit.result import Audit
 from ipe.audit.runs import FRAMES, check_collection
 from ipe.audit.transitions import Transitions, check_below, stack_transitions
+from ipe.base.packages import missing_package
 from ipe.behaviours import epsilon_greedy, sample
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
 from ipe.entropy import softmax
@@ -314,7 +315,5 @@ def _needs_sb3() -> None:
     try:
         import stable_baselines3  # noqa: F401
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"a model of Stable-Baselines3 needs {error.name}, which is not installed: pip install torch, then pip "
-            'install "ipe[stable-baselines3]"'
-        ) from None
+        what = "a model of Stable-Baselines3"
+        raise missing_package(what, str(error.name), extra="stable-baselines3", first="torch") from None

@@ -15,6 +15,7 @@ from ipe.base.arrays import Array, Indices, Mask, array_like
 from ipe.base.atomic import write_atomic
 from ipe.base.files import PathLike, check_keys, naming, read_npz, suffix_of
 from ipe.base.numbers import whole_number
+from ipe.base.packages import missing_package
 from ipe.errors import InputError
 
 _REQUIRED = ("action", "reward", "terminated")
@@ -124,7 +125,7 @@ def minari_transitions(name: str, limit: int | None = None) -> Transitions:
     try:
         import minari
     except ModuleNotFoundError as error:
-        raise InputError(f'--minari needs {error.name}, which is not installed: pip install "minari[hdf5]"') from None
+        raise missing_package("--minari", str(error.name), extra="minari") from None
     if limit is not None:
         whole_number(limit, "limit", 1)
     data = _load_minari(minari, name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipe.cli.display import Display
+from ipe.cli.next_steps import next_line, run_steps
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import FIGURE, check_out, json_text
 from ipe.errors import InputError
@@ -104,6 +105,14 @@ def run(arguments: Arguments) -> None:
         for path in (arguments.out, arguments.figure):
             if path is not None:
                 print(f"\nwrote {path}")
+        print(f"\n{next_line(*_steps(arguments))}")
+
+
+def _steps(arguments: Arguments) -> list[str]:
+    more = [] if arguments.figure is not None else ["the same command with --figure audit.png draws it"]
+    if arguments.source is None or _is_model(arguments.source):
+        return [*more, "docs/audit.md explains the numbers"]
+    return [*more, *run_steps(arguments.source, arguments.setting, "evaluate", "watch --out run.gif")]
 
 
 def _check(arguments: Arguments) -> None:

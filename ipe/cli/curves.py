@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipe.cli.next_steps import next_line, run_steps
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
@@ -71,6 +74,14 @@ def run(arguments: Arguments) -> None:
     )
     save_figure(figure, arguments.out)
     print(f"wrote {arguments.out}: the first {grid[-1]} frames")
+    print(next_line(*_steps(arguments.runs, runs.values())))
+
+
+def _steps(folders: Sequence[str], runs: Iterable[SettingRuns]) -> list[str]:
+    """The report of each folder that holds several settings; new episodes of each other folder."""
+    settings = Counter(run.folder for run in runs)
+    commands = {folder: "report" if settings[Path(folder)] > 1 else "evaluate" for folder in folders}
+    return [step for folder, command in commands.items() for step in run_steps(folder, None, command)]
 
 
 def _named(runs: Sequence[SettingRuns]) -> dict[str, SettingRuns]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ipe.cli.inputs import MDP, read_mdp
+from ipe.cli.next_steps import mdp_steps, next_line
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
@@ -31,3 +32,4 @@ def run(arguments: Arguments) -> None:
     mdp = read_mdp(arguments.mdp)
     draw_mdp(mdp, arguments.out)
     print(f"wrote {arguments.out}: {mdp!r}")
+    print(next_line(*mdp_steps(arguments.mdp, mdp, "draw")))

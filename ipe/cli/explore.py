@@ -7,6 +7,7 @@ import webbrowser
 from dataclasses import dataclass
 
 from ipe.cli.inputs import MDP, read_mdp
+from ipe.cli.next_steps import next_line
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import OVERWRITE, check_out
 from ipe.errors import InputError
@@ -48,7 +49,8 @@ def run(arguments: Arguments) -> None:
     name = os.path.basename(arguments.mdp)
     if arguments.out is not None:
         write_explorer(arguments.out, mdp, name)
-        print(f"wrote {arguments.out}: {mdp!r}; it opens in any browser")
+        print(f"wrote {arguments.out}: {mdp!r}")
+        print(next_line(f"open {arguments.out} in a browser; it needs no server"))
         return
     with ExplorerServer(explorer_page(mdp, name), arguments.port or 0) as server:
         print(f"{mdp!r} at {server.url} (Ctrl-C ends it)", flush=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipe.cli.inputs import MDP, read_mdp
+from ipe.cli.next_steps import mdp_steps, next_line
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
@@ -50,6 +51,7 @@ def run(arguments: Arguments) -> None:
         draw_value_map(mdp, grid, path=arguments.out)
         said += f"; {len(grid)} value functions, {int(polytope.contains(grid).sum())} of them achievable"
     print(said)
+    print(next_line(*mdp_steps(arguments.mdp, mdp, "polytope")))
 
 
 def grid_around(points: Array) -> Array:

@@ -102,12 +102,23 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     if args is not None:
         return _main(list(args))
+    _look_in_the_current_folder()
     if (command := COMMANDS.get(" ".join(sys.argv[1:2]))) and command.saves:
         return _main(sys.argv[1:])
     from ipe.cli.interrupt import ending_soon  # for the process, not for a caller within it
 
     with ending_soon(lambda: _end(sys.argv[1:], "interrupted", INTERRUPTED)):
         return _main(sys.argv[1:])
+
+
+def _look_in_the_current_folder() -> None:
+    """Let `package.module:EnvId` name a module of the current folder, as it does for `python -m ipe`.
+
+    The folder comes last, so that no file in it hides a module that is installed.
+    """
+    with contextlib.suppress(OSError):  # the current folder may be gone
+        if (folder := os.getcwd()) not in sys.path and not sys.flags.safe_path:
+            sys.path.append(folder)
 
 
 def _main(words: list[str]) -> int:

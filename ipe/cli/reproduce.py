@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ipe.base.words import did_you_mean
 from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import stoppable
+from ipe.cli.next_steps import next_line
 from ipe.cli.options import argument, flag, option, options_in
 from ipe.cli.program import DONE, FAILED
 from ipe.cli.sweep_progress import show_sweep, sweep_title
@@ -96,7 +97,7 @@ class FigureStudy(Study):
             claims = run_study(self.TITLE, parts, settings, out, overwrite=self.overwrite, progress=show)
         _print_claims(claims)
         print(f"Wrote figures, data and claims to {out}/ ({time.perf_counter() - start:.0f} s).")
-        print(f"Next: open {out / 'report.md'}, which shows them on one page.")
+        print(next_line(f"open {out / 'report.md'}, which shows them on one page"))
         return DONE
 
 
@@ -134,6 +135,7 @@ class TrainingStudy(Study):
 
             for sweep in parts.values():
                 print_plan(sweep, workers=self.workers)
+            print(next_line("the same command without --plan starts the study, or goes on with it"))
             return DONE
         said = "stopped, with checkpoints; the same command goes on"
         with stoppable(lambda _: said), Display("ipe reproduce") as display:
@@ -150,7 +152,11 @@ class TrainingStudy(Study):
             _print_claims(result.claims)
         for page in result.reports:
             print(f"wrote {page}")
-        return DONE if result.status == "done" else FAILED
+        if result.status != "done":
+            print(next_line("the same command tries again what is missing, and keeps what is done"))
+            return FAILED
+        print(next_line(f"open {result.reports[0]} in a browser; it needs no server"))
+        return DONE
 
 
 class _PartByPart:

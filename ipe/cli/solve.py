@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ipe.cli.display import Display
 from ipe.cli.inputs import MDP, read_mdp, read_values, read_weights
+from ipe.cli.next_steps import mdp_steps, next_line
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import OVERWRITE, check_out, json_text
 from ipe.cli.solve_progress import GapDisplay
@@ -110,11 +111,17 @@ def run(arguments: Arguments) -> None:
 def _print(result: EvaluationPolicy, arguments: Arguments) -> None:
     """Print a result, and write it to a file if one is asked for."""
     as_json = json_text(contents(result, arguments.mdp)) if arguments.json or _is_json(arguments.out) else ""
-    text = as_json if arguments.json else str(result)
     if arguments.out is not None:
         _write(result, as_json, arguments.out, arguments.overwrite)
-        text += "" if arguments.json else f"\n\nwrote {arguments.out}"
-    print(text)
+    print(as_json if arguments.json else "\n".join(_lines(result, arguments)))
+
+
+def _lines(result: EvaluationPolicy, arguments: Arguments) -> list[str]:
+    """The table, the file that was written, and what to do next."""
+    steps = mdp_steps(arguments.mdp, result.mdp, "solve")
+    if arguments.out is None:
+        return [str(result), "", next_line("the same command with --out policy.npz keeps the policy", *steps)]
+    return [str(result), "", f"wrote {arguments.out}", next_line(*steps)]
 
 
 def contents(result: EvaluationPolicy, source: str) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def run(arguments: Arguments) -> int:
     )
     if arguments.plan:
         print_plan(sweep, workers=arguments.workers, more_cores=arguments.cores, batch_seeds=arguments.batch_seeds)
+        print("next: the same command without --plan starts the sweep, or goes on with it")
         return DONE
     if arguments.cores is not None:
         raise InputError("--cores is for --plan; --workers says how many processes to start")

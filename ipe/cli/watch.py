@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipe.cli.next_steps import next_line, run_steps
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import OVERWRITE, check_out
 
@@ -53,6 +54,7 @@ def run(arguments: Arguments) -> None:
         frame_limit=arguments.frame_limit,
     )
     print(said(recording))
+    print(next_line(*run_steps(arguments.run, arguments.setting, "evaluate", "audit")))
 
 
 def said(recording: Recording) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipe.base.columns import columns
 from ipe.cli.inputs import read_mdp
+from ipe.cli.next_steps import mdp_steps, next_line
 from ipe.cli.options import argument, flag
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run(arguments: Arguments) -> None:
         return
     mdp = read_mdp(arguments.mdp)
     if not arguments.json:
-        print("\n".join([f"{arguments.mdp}: {mdp!r}", "", *_table(mdp)]))
+        steps = next_line(*mdp_steps(arguments.mdp, mdp, "zoo"))
+        print("\n".join([f"{arguments.mdp}: {mdp!r}", "", *_table(mdp), "", steps]))
         return
     from ipe.mdp_files.json_form import dump
 
@@ -77,6 +79,7 @@ def _listing() -> Iterator[str]:
         yield f"{' ' * width}  {', '.join(words)}"
     yield ""
     yield "`ipe zoo NAME` shows one. Parameters follow a colon: garnet:n_states=50,seed=3"
+    yield next_line("ipe zoo switch-stay", "ipe solve switch-stay --values 18,-6")
 
 
 def _plain(value: Any) -> str:

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
+from ipe.base.packages import missing_package
 from ipe.errors import InputError
 
 _EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{10,})\..*")
@@ -26,7 +27,7 @@ def check_tensorboard() -> tuple[Any, Any]:
     try:
         return import_module("tensorboardX.proto.event_pb2"), import_module("tensorboardX.record_writer")
     except ImportError:
-        raise InputError("TensorBoard files need tensorboardX: pip install 'ipe[tensorboard]'") from None
+        raise missing_package("a TensorBoard file", "tensorboardX", extra="tensorboard") from None
 
 
 class TensorBoard:

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipe.base.packages import missing_package
 from ipe.deep.progress import Progress
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
@@ -38,10 +39,8 @@ def check_scheduler(address: str) -> None:
     try:
         import distributed  # noqa: F401
     except ImportError:
-        raise InputError(
-            'a scheduler needs Dask, which is not installed: pip install "ipe[sweeps]"; without it, leave the '
-            "scheduler out, or give --shard"
-        ) from None
+        sentence = missing_package("a scheduler", "Dask", extra="sweeps")
+        raise InputError(f"{sentence}; without it, leave the scheduler out, or give --shard") from None
     with _quiet():
         _connected(address).close()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ipe.base.nested import flatten
+from ipe.base.packages import missing_package
 from ipe.errors import InputError
 from ipe.experiments.declared import Sweep
 from ipe.experiments.results import Results, load_results
@@ -103,4 +104,4 @@ def _module(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InputError(f"{name} is not installed; install it with: pip install {name}") from None
+        raise missing_package("this table", name) from None

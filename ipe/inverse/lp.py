@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from ipe.base.arrays import Array
-from ipe.errors import InputError
+from ipe.base.packages import missing_package
 from ipe.inverse.duality import lower_bound
 from ipe.inverse.problem import BoxProblem, BoxSolution
 from ipe.inverse.watch import Watch
@@ -124,7 +124,7 @@ def _run(program: _Program, solver: str, seconds: float) -> tuple[Array | None, 
     try:
         import highspy
     except ImportError:
-        raise InputError("method 'highs' needs highspy, which is not installed: pip install highspy") from None
+        raise missing_package("method 'highs'", "highspy") from None
     matrix = sparse.csc_array(program.matrix)
     lp = highspy.HighsLp()
     lp.num_row_, lp.num_col_ = matrix.shape

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ipe.base.arrays import Array
+from ipe.base.packages import missing_package
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 
@@ -57,7 +58,7 @@ def _make(name: str, kwargs: dict[str, Any]) -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise InputError(f'{name!r} needs Gymnasium, which is not installed: pip install "ipe[gymnasium]"') from None
+        raise missing_package(repr(name), "Gymnasium", extra="gymnasium") from None
     env_id = _registered(name, list(gymnasium.registry), gymnasium.__version__)
     try:
         return gymnasium.make(env_id, disable_env_checker=True, **kwargs)

@@ -283,6 +283,9 @@ scenarios.edit = async () => {
   await frames(page);
   assert.equal(await text(page, "mdp-problem"), "");
   assert.notEqual(await edge(), whole);
+  await page.fill("[data-field=gamma]", "");
+  assert.match(await text(page, "mdp-problem"), /^gamma must lie in \[0, 1\), found none\./);
+  await page.fill("[data-field=gamma]", "0.8");
   await page.fill("[data-field='actions.0.1.reward']", "");
   assert.match(await text(page, "mdp-problem"), /^r\(s0, switch\) must be a number/);
   await page.fill("[data-field='actions.0.1.reward']", "-2");
@@ -440,6 +443,72 @@ scenarios.narrow = async () => {
   );
   assert.deepEqual(small, []);
   await page.screenshot({ path: `${folder}/explorer-narrow.png`, fullPage: true });
+  return page;
+};
+
+/** The boxes on the screen of what some selectors find; of a heading, the box of its text. */
+const boxes = (page, selector) =>
+  page.evaluate((found) => [...document.querySelectorAll(found)].map((element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const { left, top, right, bottom } = (element.tagName === "H1" ? range : element).getBoundingClientRect();
+    return { left, top, right, bottom, text: element.textContent.trim() };
+  }), selector);
+const crossing = (some, others) =>
+  some.flatMap((a) => others
+    .filter((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+    .map((b) => `${a.text} and ${b.text}`));
+const PHONE = { viewport: { width: 320, height: 640 } };
+
+scenarios.phone = async () => {
+  const page = await open("v=18,-6", PHONE);
+  const button = await boxes(page, "#theme");
+  assert.deepEqual(crossing(await boxes(page, "h1, header p"), button), []);
+  for (const v of ["18,-6", "12,18", "-5,20", "20,20", "0,0", "5,-6"]) {
+    await page.evaluate((hash) => (location.hash = hash), `v=${v}`);
+    await until(async () => String(await valuesOf(page)) === v, "the new address is not read");
+    await frames(page);
+    assert.deepEqual(crossing(await boxes(page, "#plane .state"), await boxes(page, "#plane .name")), [], `V is ${v}`);
+  }
+  assert.match(await text(page, "policy-help"), /Matched ε is the ε .*η says how π follows/s);
+  await page.screenshot({ path: `${folder}/explorer-phone.png`, fullPage: true });
+  return page;
+};
+
+scenarios.million = async () => {
+  for (const v of ["1000000,-1000000", "-123456,123456", "-1e12,1e12"]) {
+    const page = await open(`v=${v}`, PHONE);
+    const [plane] = await boxes(page, "#plane");
+    const labels = await boxes(page, "#plane .tick");
+    const cut = labels.filter((box) => box.left < plane.left || box.right > plane.right);
+    assert.deepEqual(cut, [], `V is ${v}`);
+    const titles = await boxes(page, "#plane .title");
+    assert.deepEqual(crossing(titles, labels), [], `V is ${v}`);
+    assert.ok(new Set(labels.map(({ text: label }) => label)).size > 2, "ticks are told apart");
+    const over = await page.evaluate(() =>
+      [...document.querySelectorAll("#values-card *, #policy-card *")]
+        .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline" && !e.matches(".quiet, #gauge, input"))
+        .map((e) => e.outerHTML.slice(0, 80)),
+    );
+    assert.deepEqual(over, [], `V is ${v}`);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320);
+    if (v.startsWith("-1e")) return page;
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+  }
+};
+
+scenarios.print = async () => {
+  const page = await open("v=18,-6&done=50", { colorScheme: "dark" });
+  await page.emulateMedia({ media: "print" });
+  const seen = (selector) => page.locator(selector).first().isVisible();
+  for (const gone of ["#theme", "#play", "#fit", "footer"]) assert.ok(!(await seen(gone)), `${gone} is printed`);
+  for (const there of ["#plane svg", "#verdict", ".numbers", "#bars", "#runs"]) assert.ok(await seen(there), there);
+  const ink = await page.evaluate(() => getComputedStyle(document.body).color);
+  assert.equal(ink, "rgb(29, 33, 40)"); // dark on white, whatever the screen shows
+  const paper = await page.pdf({ format: "A4" });
+  const pages = paper.toString("latin1").match(/\/Type\s*\/Page\b/g).length;
+  assert.ok(pages <= 3, `${pages} pages`);
   return page;
 };
 

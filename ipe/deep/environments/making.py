@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ipe.base.numbers import whole_number
+from ipe.base.packages import missing_package
 from ipe.base.words import did_you_mean
 from ipe.deep.environments.environment import Environment
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
@@ -60,8 +61,7 @@ def _build(settings: EnvironmentSettings, seed: int, render_mode: str | None) ->
     try:
         import gymnasium
     except ImportError:
-        message = f'{settings.id!r} needs Gymnasium, which is not installed: pip install "ipe[gymnasium]"'
-        raise InputError(message) from None
+        raise missing_package(repr(settings.id), "Gymnasium", extra="gymnasium") from None
     if settings.id.lower().startswith("minatar/"):
         env = _make_minatar(settings, render_mode)
     else:
@@ -125,8 +125,8 @@ def _import(module: str, full_id: str) -> None:
     except ModuleNotFoundError as error:
         if error.name and (module == error.name or module.startswith(error.name + ".")):
             raise InputError(
-                f"{full_id}: there is no module {error.name!r} to import; for one in the current folder, "
-                f"set PYTHONPATH=."
+                f"{full_id}: there is no module {error.name!r} to import, neither installed nor in a folder of "
+                f"sys.path; `ipe` looks in the current folder too"
             ) from None
         raise InputError(f"{full_id}: the module {module!r} cannot be imported: {one_line(error)}") from error
     except Exception as error:  # a module's code can raise anything
@@ -152,7 +152,7 @@ def _split(env_id: str) -> tuple[str, int | None]:
 
 def _missing(env_id: str, error: Exception) -> str:
     if "box2d" in str(error).lower():
-        return f'{env_id} needs Box2D, which is not installed: pip install "gymnasium[box2d]"'
+        return str(missing_package(env_id, "Box2D", extra="gymnasium"))
     return f"{env_id} needs a package that is not installed: {' '.join(str(error).split())}"
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.base.numbers import finite_number, true_or_false
+from ipe.base.packages import missing_package
 from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
@@ -139,11 +140,11 @@ def _load(name: str) -> Any:
     """Load the module of one game by its file: importing it by name would import the whole package."""
     package = importlib.util.find_spec("minatar")
     if package is None or not package.submodule_search_locations:
-        raise InputError(f'{name} needs the package minatar, which is not installed: pip install "ipe[minatar]"')
+        raise missing_package(name, "the package minatar", extra="minatar")
     file = Path(package.submodule_search_locations[0]) / "environments" / f"{GAMES[name]}.py"
     spec = importlib.util.spec_from_file_location(f"{__name__}.{GAMES[name]}", file)
     if spec is None or spec.loader is None or not file.is_file():
-        raise InputError(f'{name}: the installed minatar has no environments/{file.name}: pip install "ipe[minatar]"')
+        raise missing_package(name, f"a minatar with environments/{file.name}", extra="minatar")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -14,11 +14,10 @@ and for every environment.
 try:
     import stable_baselines3 as _needed  # noqa: F401
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"ipe.integrations.stable_baselines3 needs {error.name}: pip install torch, then pip install "
-        "'ipe[stable-baselines3]'",
-        name=error.name,
-    ) from None
+    from ipe.base.packages import missing_package
+
+    _sentence = missing_package(__name__, str(error.name), extra="stable-baselines3", first="torch")
+    raise ModuleNotFoundError(str(_sentence), name=error.name) from None
 
 from ipe.integrations.stable_baselines3.dqn import EpsilonIPEDQN
 from ipe.integrations.stable_baselines3.policies import (

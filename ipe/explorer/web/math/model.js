@@ -85,4 +85,4 @@ const isName = (x) => typeof x === "string" && x.length > 0 && x.length <= 100;
 const isNumber = (x) => typeof x === "number" && Number.isFinite(x);
 const isProbability = (x) => isNumber(x) && x >= 0 && x <= 1;
 const isReward = (x) => isNumber(x) && Math.abs(x) <= REWARD_LIMIT;
-const said = (x) => (typeof x === "number" ? String(x) : "none");
+const said = (x) => (typeof x === "number" && !Number.isNaN(x) ? String(x) : "none");

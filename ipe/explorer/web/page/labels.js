@@ -39,7 +39,8 @@ export function placeLabels(labels, frame, strokes, covered) {
   });
 }
 
-const overlap = (one, other) =>
+/** Whether two boxes { x, y, width, height } around their centres cover each other. */
+export const overlap = (one, other) =>
   Math.abs(one.x - other.x) < (one.width + other.width) / 2 &&
   Math.abs(one.y - other.y) < (one.height + other.height) / 2;
 

@@ -3,6 +3,7 @@
 import { gridAround } from "../math/polytope.js";
 import { isAchievable, valueMap } from "../math/values.js";
 import { byId, set, svg } from "../../../pages/web/dom.js";
+import { overlap } from "./labels.js";
 import { short } from "./plane.js";
 
 const path = (points) => (points.length ? `M${points.map((p) => `${short(p[0])} ${short(p[1])}`).join("L")}` : "M0 0");
@@ -29,15 +30,23 @@ export function drawArrows(plane, view, v, result, nearest) {
   plane.targets.replaceChildren(
     svg("path", { d: `M${short(gx)} ${short(gy - 11)}l10 17.5h-20z`, class: "target greedy" }),
     svg("rect", { x: short(x - 6.5), y: short(y - 6.5), width: 13, height: 13, class: "target ipe" }),
-    svg("text", { ...freeCorner(view.frame, from), class: `state ${result.achievable ? "yes" : "no"}` }, word),
+    svg("text", { ...freePlace(view.frame, word, [...plane.taken, around(from, 40), around([x, y], 16)]), class: `state ${result.achievable ? "yes" : "no"}` }, word),
   );
 }
 
-/** Values of the two states rise together: the lower right is free, or the upper left where V is in the way. */
-function freeCorner({ x, y, width, height }, [vx, vy]) {
-  const taken = vx > x + width - 170 && vy > y + height - 60;
-  if (taken) return { x: x + 10, y: y + 20, "text-anchor": "start" };
-  return { x: x + width - 8, y: y + height - 10, "text-anchor": "end" };
+const around = ([x, y], size) => ({ x, y, width: size, height: size });
+
+/** A place for a word in the frame that covers none of the boxes: lower right, where values seldom are, or another. */
+function freePlace({ x, y, width, height }, word, taken) {
+  const box = { width: 8 * word.length, height: 18 };
+  const [left, right] = [x + 10 + box.width / 2, x + width - 8 - box.width / 2];
+  const at = (middle, row) => ({ ...box, x: middle, y: row });
+  const corners = [y + height - 15, y + 15].flatMap((row) => [at(right, row), at(left, row)]);
+  const sides = [0.25, 0.75, 0.5].flatMap((share) => [at(left, y + share * height), at(right, y + share * height)]);
+  const places = [...corners, ...sides];
+  const crossed = (place) => taken.filter((other) => overlap(place, other)).length;
+  const free = places.find((place) => crossed(place) === 0) ?? places[0];
+  return { x: short(free.x), y: short(free.y + 5), "text-anchor": "middle" };
 }
 
 function shortened(from, to, by) {

@@ -3,7 +3,7 @@
 import { isAchievable } from "../math/values.js";
 import { set, svg } from "../../../pages/web/dom.js";
 import { placeLabels } from "./labels.js";
-import { ticks } from "./view.js";
+import { labelAt, ticks } from "./view.js";
 
 const MAX_LABELS = 16;
 const LAYERS = ["axes", "fill", "map", "edge", "trace", "arrows", "marks", "targets", "handle"];
@@ -45,7 +45,9 @@ export function drawGround(plane, view, model, polytope) {
   const outline = polytope.polygons.map((polygon) => `${line(polygon)}Z`);
   plane.fill.replaceChildren(svg("path", { d: outline.join("") || "M0 0", class: "polytope" }));
   plane.edge.replaceChildren(svg("path", { d: polytope.segments.map(line).join(""), class: "boundary" }));
-  plane.marks.replaceChildren(...marks(view, model, polytope));
+  const { parts, boxes } = marks(view, model, polytope);
+  plane.marks.replaceChildren(...parts);
+  plane.taken = boxes;
 }
 
 export const short = (x) => x.toFixed(1);
@@ -56,7 +58,8 @@ function axes(view, model) {
   for (const { value, text } of ticks(view.low[0], view.high[0], width)) {
     const at = short(view.x(value));
     parts.push(svg("path", { d: `M${at} ${y}V${y + height}`, class: "grid" }));
-    parts.push(svg("text", { x: at, y: y + height + 15, class: "tick middle" }, text));
+    const middle = short(labelAt(view.x(value), text, view.width));
+    parts.push(svg("text", { x: middle, y: y + height + 15, class: "tick middle" }, text));
   }
   for (const { value, text } of ticks(view.low[1], view.high[1], height)) {
     const at = view.y(value);
@@ -71,7 +74,7 @@ function axes(view, model) {
   return parts;
 }
 
-/** The deterministic policies; those that share their values share a mark. */
+/** The deterministic policies with their names, and the boxes that these cover; equal values share a mark. */
 function marks(view, model, polytope) {
   const places = [];
   polytope.vertices.forEach((value, k) => {
@@ -85,7 +88,8 @@ function marks(view, model, polytope) {
     svg("path", { d: `M${short(x)} ${short(y - 5)}l5 5l-5 5l-5 -5z`, class: "vertex" },
       svg("title", {}, `policy ${names.join("; ")}`)),
   );
-  if (polytope.vertices.length > MAX_LABELS) return diamonds;
+  const boxes = places.map((place) => ({ x: place.x, y: place.y, width: 10, height: 10 }));
+  if (polytope.vertices.length > MAX_LABELS) return { parts: diamonds, boxes };
   const { x, y, width, height } = view.frame;
   const visible = places.filter((p) => p.x >= x - 1 && p.x <= x + width + 1 && p.y >= y - 1 && p.y <= y + height + 1);
   const labels = visible.map((place) => {
@@ -97,7 +101,7 @@ function marks(view, model, polytope) {
   const texts = labels.flatMap(({ text }, k) =>
     at[k] ? [svg("text", { x: short(at[k].x), y: short(at[k].y + 4), class: "name middle" }, text)] : [],
   );
-  return [...diamonds, ...texts];
+  return { parts: [...diamonds, ...texts], boxes: [...boxes, ...at.filter((box) => box !== null)] };
 }
 
 function boundaryPoints(view, polytope) {
