@@ -19,7 +19,7 @@ EVERYTHING := -m "" --hypothesis-profile=full
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser docs demo test test-all lint format coverage bench lock clean
+.PHONY: help setup browser docs demo test test-all lint format coverage bench dist lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -56,6 +56,10 @@ docs: setup  ## the documentation as a site: build/docs/html (warnings are error
 
 bench: setup  ## the table of benchmarks/exact.py (minutes)
 	$(PY) benchmarks/exact.py $(ARGS)
+
+dist: setup  ## the wheel and the source distribution of ipe-rl, in dist
+	rm -rf dist
+	$(PY) -m hatchling build -d dist
 
 lock:  ## constraints.txt again from pyproject.toml (UPGRADE=1: newest versions)
 	@PYTHON="$(PYTHON)" UPGRADE="$(UPGRADE)" scripts/lock.sh
