@@ -101,7 +101,7 @@ def test_without_onnx_the_sentence_says_what_to_install(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(InputError, match="to_onnx needs the package onnx, which is not installed"):
+    with pytest.raises(InputError, match="to_onnx needs onnx, which is not installed"):
         ipe.load_agent(make("CartPole-v1")).to_onnx(tmp_path / "agent.onnx")
     assert not (tmp_path / "agent.onnx").exists()
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.base.atomic import write_bytes
+from ipe.base.packages import missing_package
 from ipe.deep.environments import EnvironmentSpec
-from ipe.errors import InputError
 
 OPSET = 17
 """The version of ONNX's operators, of 2022: every current runtime has it."""
@@ -32,7 +32,7 @@ def write_onnx(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[np.fl
     try:
         from onnx import checker, helper, numpy_helper
     except ImportError:
-        raise InputError("to_onnx needs the package onnx, which is not installed: pip install onnx") from None
+        raise missing_package("to_onnx", "onnx") from None
     networks = [name for name in ("q", "policy") if f"{name}.last.bias" in tensors]
     constants = {**tensors, "scale": np.float32(spec.scale)}
     steps: list[_Operator] = [("Cast", ["observation"], "float", {"to": 1}), ("Mul", ["float", "scale"], "scaled", {})]
