@@ -326,6 +326,62 @@ def test_it_is_compiled_once_for_the_user_alone(anew: Path, monkeypatch: pytest.
     library.loaded()
 
 
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
+
+
+def put(file: Path, data: bytes) -> Path:
+    """Write a file under another name and rename it: this process has mapped the library, which must not change."""
+    beside = file.with_suffix(".new")
+    beside.write_bytes(data)
+    return beside.replace(file)
+
+
+@gcc
+def test_a_damaged_library_is_never_loaded_and_compiled_anew(anew: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library.loaded()
+    (file,) = anew.iterdir()
+    sound = file.read_bytes()
+    loads = []
+
+    def load(path: str) -> str:
+        """Stand in for the linker: to load a damaged library may end the process."""
+        assert Path(path).read_bytes() == sound
+        loads.append(path)
+        return "loaded"
+
+    monkeypatch.setattr(library.ctypes, "CDLL", load)
+    monkeypatch.setattr(library, "_built", lambda *_: pytest.fail("compiled although the library is sound"))
+    library.loaded()
+    monkeypatch.setattr(library, "_built", lambda *_: put(file, sound))
+    places = range(0, len(sound), len(sound) // 200)
+    for wrong in [*(flipped(sound, at) for at in places), sound[:-1], sound + b"\0", b""]:
+        put(file, wrong)
+        library.loaded()
+        assert file.read_bytes() == sound
+    assert len(loads) > 200
+    monkeypatch.setattr(library, "_built", lambda *_: put(file, sound[:-1]))  # the disk is full
+    put(file, b"")
+    with pytest.raises(library.UnavailableError, match="is not what was compiled"):
+        library.loaded()
+
+
+LOAD = "from ipe.deep.native import library; print(library.loaded().ipe_has_bfloat16() in (0, 1))"
+
+
+@gcc
+def test_several_processes_that_find_a_damaged_library_all_load_a_sound_one(anew: Path) -> None:
+    library.loaded()
+    (file,) = anew.iterdir()
+    sound = file.read_bytes()
+    put(file, flipped(sound, len(sound) // 2))
+    words = [sys.executable, "-c", LOAD]
+    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent) for _ in range(3)]
+    assert [process.communicate(timeout=120)[0] for process in processes] == [b"True\n"] * 3
+    assert file.read_bytes() == sound
+    assert list(anew.iterdir()) == [file]
+
+
 @gcc
 def test_without_a_folder_it_is_compiled_for_this_process(anew: Path) -> None:
     anew.mkdir(parents=True)

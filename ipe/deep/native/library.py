@@ -1,7 +1,14 @@
-"""Compiling and loading the C library: once per machine, into a folder of the user's own."""
+"""Compiling and loading the C library: once per machine, into a folder of the user's own.
+
+A library in the cache bears the checksum of its content in its name, and is compared with it before it is loaded: a
+flipped byte can end the process, or change results in silence. A damaged library is compiled anew. The checksum stands
+in the name and not in a second file so that any number of processes can write and read the cache at once: a rename puts
+both in place, and all who write to a name write the same bytes.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -31,6 +38,10 @@ _PATIENCE = 120.0
 
 class UnavailableError(Exception):
     """The library cannot be had on this machine; the message says why, in half a sentence."""
+
+
+class DamagedError(UnavailableError):
+    """The library is not what was compiled."""
 
 
 def choose(architecture: Architecture) -> str:
@@ -92,9 +103,12 @@ def loaded() -> ctypes.CDLL:
     folder = cache_folder(os.environ, "native")
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="ipe-") as temporary:
-            return _load(_built(compiler, Path(temporary) / "network.so"))
-    path = folder / f"network-{_fingerprint(compiler)}.so"
-    return _load(path if path.is_file() else _built(compiler, path))
+            return _load(_built(compiler, Path(temporary), "network"))
+    stem = f"network-{_fingerprint(compiler)}"
+    for path in sorted(folder.glob(f"{stem}-*.so")):
+        with contextlib.suppress(DamagedError):
+            return _load(path)
+    return _load(_built(compiler, folder, stem))
 
 
 def _compiler() -> list[str]:
@@ -127,12 +141,13 @@ def _processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
 
 
-def _built(compiler: list[str], path: Path) -> Path:
+def _built(compiler: list[str], folder: Path, stem: str) -> Path:
+    """Compile the library into a folder; its name is the stem and the checksum of its content."""
     import jax
 
     here = Path(__file__).parent
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=stem, suffix=".tmp", delete=False) as file:
             made = Path(file.name)
     except OSError as error:
         raise UnavailableError(f"there is no place for the compiled library: {error.strerror or error}") from None
@@ -143,11 +158,15 @@ def _built(compiler: list[str], path: Path) -> Path:
             first = next((line for line in done.stderr.splitlines() if "error" in line), "it does not say why")
             raise UnavailableError(f"{Path(compiler[0]).name} cannot compile them: {first.strip()}")
         made.chmod(0o600)
-        if not path.is_file():  # else another process was faster, and may have loaded its own
-            made.replace(path)
+        return made.replace(folder / f"{stem}-{_checksum(made)}.so")
+    except OSError as error:
+        raise UnavailableError(f"the compiled library cannot be kept: {error.strerror or error}") from None
     finally:
         made.unlink(missing_ok=True)
-    return path
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -158,7 +177,10 @@ def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _load(path: Path) -> ctypes.CDLL:
+    """Load a library whose content has the checksum in its name."""
     try:
+        if not path.stem.endswith(f"-{_checksum(path)}"):
+            raise DamagedError("the compiled library in the cache is not what was compiled")
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise UnavailableError(f"the compiled library cannot be loaded: {error}") from None
