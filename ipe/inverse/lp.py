@@ -47,7 +47,13 @@ class _Program(NamedTuple):
 
 
 def solve_lp(
-    problem: BoxProblem, start: Array, *, rtol: float = 1e-8, atol: float = 0.0, watch: Watch | None = None
+    problem: BoxProblem,
+    start: Array,
+    *,
+    rtol: float = 1e-8,
+    atol: float = 0.0,
+    watch: Watch | None = None,
+    alone: bool = False,
 ) -> BoxSolution:
     """Minimise the l1 or l-inf norm by HiGHS.
 
@@ -57,6 +63,7 @@ def solve_lp(
         rtol: the gap wanted, relative to the norm.
         atol: the gap wanted, absolute.
         watch: told of every call.
+        alone: whether IPX alone is called, and not for long, because another solver waits for its turn.
 
     Returns:
         The better of what the two methods found; `converged` says whether its gap is small enough.
@@ -70,12 +77,12 @@ def solve_lp(
     best_norm, best_bound, iterations, name = problem.norm_of(delta), 0.0, 0, next(iter(SOLVERS.values()))
     if best_norm == 0 or not problem.free.any():  # nothing to lower, or nothing to lower it with
         return BoxSolution(start, best_norm, 0.0, 0, True, name)
-    for solver, name in SOLVERS.items():
+    for solver, name in list(SOLVERS.items())[: 1 if alone else None]:
         scale = float(np.abs(delta).max())
         unit = COLUMN_SCALE * scale / problem.gamma
         box = (problem.lo - best_v) / unit, (problem.hi - best_v) / unit
         program = (_l1_program if problem.norm == "l1" else _linf_program)(matrix, delta[rows] / scale, d, box)
-        seconds = min(SECONDS + SECONDS_PER_ROW * len(rows), watch.remaining)
+        seconds = min(SECONDS + (0.1 if alone else 1.0) * SECONDS_PER_ROW * len(rows), watch.remaining)
         x, y, steps = _run(program, solver, seconds)
         iterations += steps
         if x is not None and y is not None:
