@@ -15,6 +15,7 @@ The multipliers that HiGHS returns are not trusted: `duality.lower_bound` comput
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,6 +83,7 @@ def solve_lp(
         unit = COLUMN_SCALE * scale / problem.gamma
         box = (problem.lo - best_v) / unit, (problem.hi - best_v) / unit
         program = (_l1_program if problem.norm == "l1" else _linf_program)(matrix, delta[rows] / scale, d, box)
+        watch.note(name, iterations, best_v, best_norm, math.inf, max(rtol * best_norm, atol))
         seconds = min(SECONDS + (0.1 if alone else 1.0) * SECONDS_PER_ROW * len(rows), watch.remaining)
         x, y, steps = _run(program, solver, seconds)
         iterations += steps

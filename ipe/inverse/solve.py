@@ -47,8 +47,8 @@ BUDGETS: dict[str, dict[str, Any]] = {"highs": {"alone": True}, "pdhg": {"max_it
 L2_RTOL = 1e-8
 SMALL = 1000
 """States up to which every method takes seconds, so that the relative gap is 1e-8 by default."""
-WIDE_FLOPS = 2e8
-"""Work of a sparse factor from which HiGHS's IPX gets the first turn for l-inf: a grid of some 130 by 130 cells."""
+WIDE_FLOPS = 5e7
+"""Work of a sparse factor from which HiGHS's IPX gets the first turn for l-inf: a grid of some 80 by 80 cells."""
 
 
 def evaluation_policy(
@@ -85,8 +85,9 @@ def evaluation_policy(
         method: "auto" takes the closed form where there is one (V form, deterministic transitions). Else it chooses by
             the structure of the MDP. For l2: projected conjugate gradients, and interior points where those stall. For
             l1 and l-inf: interior points wherever the factors of their systems are predicted to be sparse (grids,
-            queues, walks) or the MDP is small; on wide graphs (Garnets) interior points for l-inf and PDHG for
-            l1, and PDHG where dense factors would not fit. A method that misses the gap is followed by another.
+            queues, walks) or the MDP is small, HiGHS's IPX for l-inf on large grids; on random graphs (Garnets)
+            interior points for l-inf and PDHG for l1, and PDHG where dense factors would not fit. A method that misses
+            the gap is followed by another.
         rtol: the relative gap to reach. By default 1e-8 for l2 and up to 1000 states, 1e-6 for interior points and 1e-4
             for PDHG beyond.
         atol: the absolute gap to reach. By default what rounding allows.
@@ -166,7 +167,7 @@ def _choose(mdp: FiniteMDP, problem: BoxProblem, form: Form, method: str) -> tup
     work = predicted_work(problem.rows.matrix)
     if work.worthwhile(mdp.n_states):
         # On wide but sparse graphs IPX needs one good basis instead of a factor per step: up to three times as fast for
-        # l-inf, up to twenty times slower for l1.
+        # l-inf, but five times slower for l1.
         wide = problem.norm == "linf" and work.flops > WIDE_FLOPS
         return ("highs", "interior-point", "pdhg") if wide else ("interior-point", "pdhg")
     if mdp.n_states > DENSE_UP_TO:
