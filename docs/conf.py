@@ -24,7 +24,14 @@ release = version = ipe.__version__
 html_title = f"ipe {release}"
 
 sys.path.insert(0, str(Path(__file__).parent))
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "api_pages"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "api_pages",
+    "notebook_pages",
+]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -86,6 +87,23 @@ def test_every_page_is_there_and_the_explorer_too(site: Path) -> None:
     assert (site / "explore.html").read_text().startswith("<!doctype html>")
     assert "explore.html" in Reader(site / "index.html").links
     assert "explore.html" in Reader(site / "idea.html").links
+
+
+def test_notebooks_are_pages_with_their_text_code_and_figures(site: Path) -> None:
+    notebooks = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+    assert notebooks
+    for path in notebooks:
+        page = (site / "notebooks" / f"{path.stem}.html").read_text()
+        cells = json.loads(path.read_text())["cells"]
+        title = "".join(cells[0]["source"]).splitlines()[0].removeprefix("# ")
+        assert f"<h1>{title}" in page
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert page.count('class="highlight-python') == len(code)
+        figures = [output for cell in code for output in cell["outputs"] if "image/png" in output.get("data", {})]
+        assert page.count("data:image/png;base64,") == len(figures)
+        tables = [output for cell in code for output in cell["outputs"] if "text/html" in output.get("data", {})]
+        assert page.count('class="dataframe"') == len(tables)
+        assert f"notebooks/{path.stem}.html" in Reader(site / "index.html").links
 
 
 def test_formulas_are_mathml_and_none_is_left_as_tex(site: Path) -> None:

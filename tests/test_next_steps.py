@@ -67,6 +67,21 @@ def test_every_hint_names_an_extra_that_exists() -> None:
     assert {"gymnasium", "minatar", "sweeps", "stable-baselines3"} <= named <= set(PROJECT["optional-dependencies"])
 
 
+def test_the_first_page_says_how_to_install_and_to_cite() -> None:
+    page = (ROOT / "README.md").read_text()
+    begins, _, _ = page.partition("## The first ten minutes")
+    assert f'pip install "{DISTRIBUTION}[gymnasium]"' in begins
+    assert begins.count("![") == 1, "one picture, of the main result"
+    assert "## Coming from Stable-Baselines3 or CleanRL" in page
+    assert "## Related libraries" in page
+    entry = page[page.index("@software{ipe") :]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version = {{{PROJECT['version']}}}" in entry
+    assert f"version: {PROJECT['version']}\n" in citation
+    assert "2008.11329" in page
+    assert "arXiv:2008.11329" in citation
+
+
 def test_the_sentence_is_made_in_one_place() -> None:
     files = [path for path in (ROOT / "ipe").rglob("*.py") if "which is not installed" in path.read_text()]
     assert [path.name for path in files] == ["packages.py"]
