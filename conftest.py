@@ -37,6 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     cache = tempfile.TemporaryDirectory(prefix="ipe-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(cache.cleanup)
+    # Matplotlib's list of fonts stays where it is: to make it anew takes seconds, and matplotlib says so.
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.environ.setdefault("MPLCONFIGDIR", os.path.join(caches, "matplotlib"))
     os.environ["XDG_CACHE_HOME"] = cache.name
     os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
     os.environ.update(training_environment(os.environ))

@@ -366,6 +366,7 @@ def test_a_process_that_dies_is_exit_code_1(run: Run) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_an_environment_that_does_not_repeat_itself_is_a_note(run: Run) -> None:
     code, _, err = run("train", "tests.environments:Unseeded-v0", *SMALL, "--frames", "20", "--out", "a")
@@ -418,6 +419,7 @@ def test_signals_stop_with_a_checkpoint(run: Run, tmp_path: Path, number: int, c
     assert run("evaluate", "my run", "--episodes", "2")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_second_control_c_does_not_wait(tmp_path: Path) -> None:
     words = ("train", f"{OWN}Wandering-v0", *SMALL, "--frames", "1e6", "--out", "a")
     child = process(*words, "--environment.options", "sleeps_at=40", cwd=tmp_path)

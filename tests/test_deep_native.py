@@ -26,7 +26,7 @@ from ipe.deep.networks import Architecture, initial_parameters, split
 from ipe.deep.optimisers import initial_moments, step
 from ipe.errors import InputError
 from tests.deep_helpers import DRIFT, advance, run, small
-from tests.tiers import examples
+from tests.tiers import examples, tiered
 
 gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 slow = pytest.mark.slow
@@ -43,6 +43,11 @@ ARCHITECTURES = [
     Architecture((20,), 64, 16, 18),
     Architecture((10, 10, 7), 64, 16, 3),
     Architecture((3, 5, 2), 16, 32, 6),
+]
+QUICK = (ARCHITECTURES[1], ARCHITECTURES[5])
+NETS_AND_BATCHES = [
+    pytest.param(net, batch, marks=() if net in QUICK else slow)
+    for net, batch in zip(ARCHITECTURES, [32, 7, 1, 50, 32, 7], strict=True)
 ]
 
 
@@ -76,7 +81,7 @@ def step_of(native: bool, net: Architecture, parameters: Any, observations: Any,
 
 
 @gcc
-@pytest.mark.parametrize(("net", "batch"), list(zip(ARCHITECTURES, [32, 7, 1, 50, 32, 7], strict=True)), ids=str)
+@pytest.mark.parametrize(("net", "batch"), NETS_AND_BATCHES, ids=str)
 def test_they_are_those_of_xla_but_for_rounding(net: Architecture, batch: int) -> None:
     parameters, observations = parameters_of(net, 2), observations_of(net, 2, batch)
     error = np.random.default_rng(9).normal(size=(2, batch, net.actions)).astype(np.float32)
@@ -133,7 +138,7 @@ def rounded(x: Any) -> Any:
 
 
 @bfloat16
-@pytest.mark.parametrize(("net", "batch"), list(zip(ARCHITECTURES, [32, 7, 1, 50, 32, 7], strict=True)), ids=str)
+@pytest.mark.parametrize(("net", "batch"), NETS_AND_BATCHES, ids=str)
 def test_the_factors_of_the_middle_layer_are_rounded_to_bfloat16_and_nothing_else(
     net: Architecture, batch: int
 ) -> None:
@@ -162,7 +167,7 @@ def test_the_factors_of_the_middle_layer_are_rounded_to_bfloat16_and_nothing_els
 
 
 @gcc
-@pytest.mark.parametrize("net", ARCHITECTURES, ids=str)
+@pytest.mark.parametrize("net", tiered(ARCHITECTURES, *QUICK), ids=str)
 def test_a_result_depends_neither_on_the_batch_nor_on_the_seeds(net: Architecture) -> None:
     parameters, observations = parameters_of(net, 3), calls.features(net, observations_of(net, 3, 33))
     output, _ = calls.forward(net, parameters, observations)
@@ -172,7 +177,7 @@ def test_a_result_depends_neither_on_the_batch_nor_on_the_seeds(net: Architectur
 
 
 @bfloat16
-@pytest.mark.parametrize("net", ARCHITECTURES, ids=str)
+@pytest.mark.parametrize("net", tiered(ARCHITECTURES, *QUICK), ids=str)
 def test_nor_does_a_rounded_result(net: Architecture) -> None:
     net = net._replace(precision="bfloat16")
     parameters, observations = parameters_of(net, 3), calls.features(net, observations_of(net, 3, 33))

@@ -19,6 +19,8 @@ import ipe
 ROOT = Path(__file__).parent.parent
 NEEDED = ("sphinx", "furo", "myst_parser")
 
+pytestmark = pytest.mark.slow  # the site is built as `make docs` builds it
+
 
 class Reader(HTMLParser):
     """What a page of the site is called by, leads to, and loads."""

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from ipe import entropy as en
 from ipe.errors import InputError
-from tests.tiers import tiered
 
 mpmath: Any = importlib.import_module("mpmath")
 mpmath.mp.dps = 50
@@ -243,7 +242,8 @@ EXTREMES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", tiered([jnp.float32, jnp.float64], jnp.float32))
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_no_nan_in_values_or_gradients(dtype: Any) -> None:
     with jax.enable_x64(True):
         logits = jnp.array(EXTREMES, dtype)

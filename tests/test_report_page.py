@@ -69,6 +69,7 @@ def test_the_tables_agree_with_each_other(written: tuple[Path, list[Path]]) -> N
     assert len(rows_of(out / "comparisons.csv")) == 1
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(results: Results, tmp_path: Path) -> None:
     small = results_of(a_sweep(seeds=2, grid={}))
     first = write_report(small, tmp_path / "a", grid_points=20)

@@ -33,14 +33,24 @@ def small(seed: int = 0) -> SwitchStaySettings:
     )  # fmt: skip
 
 
-QUICK = [part for part in PARTS if part.name in ("figure-2a", "figure-2b", "figure-3", "figure-4")]
-"""Each of the others is a dozen more compilations; the slow test runs them too."""
+QUICK = choose_parts(PARTS, ["figure-2b", "figure-3"])
+"""The two figures with the fewest programs to compile."""
+PAPER = choose_parts(PARTS, ["figure-2a", "figure-2b", "figure-3", "figure-4"])
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small study of two figures."""
+    out = tmp_path_factory.mktemp("study") / "switch-stay"
+    run_study("Switch-Stay", QUICK, small(), out)
+    return out
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small study of all of the paper's figures."""
     out = tmp_path_factory.mktemp("study") / "switch-stay"
-    run_study("Switch-Stay", QUICK, small(), out)
+    run_study("Switch-Stay", PAPER, small(), out)
     return out
 
 
@@ -87,8 +97,13 @@ def test_fewer_runs_are_fewer_everywhere() -> None:
     assert settings_for(runs=5000).trajectory_runs == SwitchStaySettings().trajectory_runs
 
 
-def test_every_part_writes_its_figure_tables_and_claims(folder: Path) -> None:
-    check_folder(folder, QUICK)
+def test_a_part_writes_its_figure_tables_and_claims(quick: Path) -> None:
+    check_folder(quick, QUICK)
+
+
+@pytest.mark.slow
+def test_every_part_of_the_paper_does(folder: Path) -> None:
+    check_folder(folder, PAPER)
     for name, columns in COLUMNS.items():
         assert pq.read_table(folder / f"{name}.parquet").column_names == columns
 
@@ -99,6 +114,7 @@ def test_the_whole_study_with_what_goes_beyond_the_paper(tmp_path: Path) -> None
     check_folder(tmp_path / "all", PARTS)
 
 
+@pytest.mark.slow
 def test_tables_have_a_row_for_everything(folder: Path) -> None:
     settings = small()
     figure_2a = pq.read_table(folder / "figure-2a.parquet")
@@ -111,8 +127,8 @@ def test_tables_have_a_row_for_everything(folder: Path) -> None:
     assert ((epsilon >= 0) & (epsilon <= 1)).all()
 
 
-def test_value_map_claims_have_their_reference_numbers(folder: Path) -> None:
-    claims = {claim["name"]: claim for claim in json.loads((folder / "claims.json").read_text(encoding="utf-8"))}
+def test_value_map_claims_have_their_reference_numbers(quick: Path) -> None:
+    claims = {claim["name"]: claim for claim in json.loads((quick / "claims.json").read_text(encoding="utf-8"))}
     numbers = claims["inside-maps-to-itself"]["numbers"]
     assert numbers == {"inside": 18, "strictly_inside": 7, "kept": 18, "points": 195}
     assert claims["greedy-forgets-the-values"]["numbers"] == {"greedy_images": 3}

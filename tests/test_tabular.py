@@ -124,6 +124,7 @@ def test_reference_table(behaviour: str, parameter: str) -> None:
         assert runs.rmse[i].mean() == pytest.approx(row.rmse, abs=max(0.14 * row.rmse_sd, 0.005)), value
 
 
+@slow
 @pytest.mark.parametrize(("behaviour", "paper", "fenchel"), [("ipe", 1.34, 1.49), ("epsilon-ipe", 1.41, 1.54)])
 def test_fenchel_on_slippery_switch_stay(behaviour: str, paper: float, fenchel: float) -> None:
     for update, reward in (("paper", paper), ("fenchel", fenchel)):
@@ -145,6 +146,7 @@ def test_runs_are_the_same_in_every_batch() -> None:
             )
 
 
+@slow
 def test_runs_are_the_same_in_every_batch_with_masks_and_ends(masked: FiniteMDP) -> None:
     together = simulate(masked, "ipe", runs=1000, steps=100)  # more than one batch
     assert lane_count(masked.n_states, masked.n_actions, 100, False) < 1000
@@ -231,7 +233,7 @@ def test_episodes_end_and_start_again() -> None:
 
 @pytest.mark.parametrize(
     ("slippery", "epsilon", "alpha_q", "steps", "error"),
-    [(False, 1.0, 0.5, 20_000, 1e-6), (True, 0.5, 0.02, 100_000, 0.1)],
+    [(False, 1.0, 0.5, 20_000, 1e-6), pytest.param(True, 0.5, 0.02, 100_000, 0.1, marks=slow)],
 )
 def test_frozen_lake_is_learned(slippery: bool, epsilon: float, alpha_q: float, steps: int, error: float) -> None:
     pytest.importorskip("gymnasium")
@@ -330,7 +332,10 @@ def test_rmse_uses_the_discount_of_the_setting() -> None:
     np.testing.assert_allclose(runs.estimates[0], np.tile([1.0, 2.0], (20, 1)), atol=1e-9)
 
 
-@pytest.mark.parametrize("mdp", [garnet(1500, 4, 5), river_swim(3000), garnet(300, 2, 300)])
+@pytest.mark.parametrize(
+    "mdp",
+    [garnet(1500, 4, 5), pytest.param(river_swim(3000), marks=slow), pytest.param(garnet(300, 2, 300), marks=slow)],
+)
 def test_many_states(mdp: FiniteMDP) -> None:
     runs = simulate(mdp, "epsilon-greedy", steps=300, runs=3, record="summary")
     assert np.isfinite(runs.q).all()
@@ -434,7 +439,7 @@ def test_every_parameter_is_used_by_something() -> None:
         assert each.sentence.endswith("."), each.name
 
 
-@pytest.mark.parametrize("gamma", [0.9999, 0.9999999])
+@pytest.mark.parametrize("gamma", tiered([0.9999, 0.9999999], 0.9999999))
 def test_optimal_values_beyond_float64_are_no_reason_to_refuse(gamma: float) -> None:
     mdp = switch_stay(gamma=gamma)
     with pytest.raises(NotSolvedError):
