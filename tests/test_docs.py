@@ -91,6 +91,7 @@ RUN_HERE = [page for page in PAGES if python_blocks(page) and page.name not in R
 TRAINING = ("store.md", "training.md")  # the pages whose examples train for long
 
 
+@pytest.mark.usefixtures("tables_as_before")
 @pytest.mark.parametrize("page", tiered(RUN_HERE, *(p for p in RUN_HERE if p.name not in TRAINING)), ids=label)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -7,10 +7,12 @@ can look at; `sample` draws from it, with an explicit key or generator.
 Ties are broken at random: the arg max actions share the greedy probability equally.
 
 `BEHAVIOURS` is the table of behaviours by name, which the tabular and the deep agent read; `declare` adds a `Behaviour`
-of your own to it.
+of your own to it. A behaviour in a module of your own, a `Behaviour` or a plain function, is named
+`package.module:name`; `find_behaviour` says what a function may ask for.
 """
 
 from ipe.behaviours.declaration import BEHAVIOURS, Acting, Behaviour, Experience, Memory, View, declare
+from ipe.behaviours.functions import find_behaviour
 from ipe.behaviours.hyperparameters import Hyperparameter
 from ipe.behaviours.kinds.boltzmann import boltzmann
 from ipe.behaviours.kinds.conservative import conservative_update
@@ -36,6 +38,7 @@ __all__ = [
     "epsilon_greedy",
     "epsilon_ipe",
     "exponential_schedule",
+    "find_behaviour",
     "greedy",
     "ipe",
     "linear_schedule",

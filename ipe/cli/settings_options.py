@@ -10,9 +10,10 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -44,7 +45,7 @@ def options_of(
     fields: list[tuple[str, Any, Any]] = []
     for name, field in taken.items():
         names = role_of(field).names
-        kind: Any = field.annotation if names is None else Literal[names()]
+        kind: Any = field.annotation
         whole = f"{path}{name}"
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             made = options_of(kind, defaults, bare, f"{whole}.")
@@ -53,7 +54,7 @@ def options_of(
             fields.append((name, bool, flag(help_texts[name])))
         elif whole in defaults:
             prefix = "" if whole in bare else None
-            declared = option(help_texts[name], None, shown=defaults[whole], prefix=prefix, **_reading(kind))
+            declared = option(help_texts[name], None, shown=defaults[whole], prefix=prefix, **_reading(kind, names))
             fields.append((name, _plain_type(kind), declared))
     made = dataclasses.make_dataclass(model.__name__, fields, frozen=True)
     made.__doc__ = model.__doc__
@@ -69,11 +70,20 @@ def _plain_type(kind: Any) -> Any:
     return str if get_origin(kind) is dict else kind
 
 
-def _reading(kind: Any) -> dict[str, Any]:
+def _reading(kind: Any, names: Callable[[], tuple[str, ...]] | None) -> dict[str, Any]:
     """How the option for a field of this type is read, where the type alone does not say it."""
+    if names is not None:
+        return {"metavar": f"{{{','.join(names())}}}", "read": partial(_named, names())}
     if kind is bool:
         return {"choices": ("true", "false"), "read": lambda word: word == "true"}
     return {"metavar": "KEY=VALUE,..."} if get_origin(kind) is dict else {}
+
+
+def _named(names: tuple[str, ...], word: str) -> str:
+    """A name of a table, or one of the user's own with its module."""
+    if word not in names and ":" not in word:
+        raise ValueError(f"must be one of {', '.join(map(repr, names))}, or package.module:name; found {word!r}")
+    return word
 
 
 def changes(options: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipe.base.nested import at_path, flatten, merged
-from ipe.behaviours import BEHAVIOURS
+from ipe.behaviours import BEHAVIOURS, find_behaviour
 from ipe.cli.settings_options import options_of, read_key_values
 from ipe.deep.settings import TrainingSettings, deep_behaviours, extra_fields, no_effect, paper_settings
 from ipe.errors import InputError
@@ -51,6 +51,8 @@ else:
 def settings_from(environment: str, given: dict[str, Any]) -> TrainingSettings:
     """The paper's settings with those that were given; a setting that would have no effect is refused."""
     values = merged({"behaviour": "epsilon-ipe", "optimiser": {"kind": "rmsprop"}}, given)
+    if ":" in values["behaviour"]:
+        find_behaviour(values["behaviour"])  # whose numbers are settings from here on
     for path in flatten(given):
         if why := no_effect(path, values["behaviour"], values["optimiser"]["kind"]):
             raise InputError(f"{option_of(path)} has no effect {why}")

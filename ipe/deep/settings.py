@@ -24,10 +24,12 @@ from pydantic.fields import FieldInfo
 from ipe.base.nested import merged
 from ipe.base.words import did_you_mean
 from ipe.behaviours import BEHAVIOURS, Behaviour, Hyperparameter
+from ipe.behaviours.functions import find_behaviour, name_of_behaviour
 from ipe.behaviours.kinds.boltzmann import TEMPERATURE
 from ipe.deep.roles import COMPILED, SWITCH, TRACED, Leaf, Role, leaves, role_of
 from ipe.errors import InputError
 from ipe.updates import UPDATES
+from ipe.updates.functions import find_update, name_of_update
 
 _Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -167,7 +169,8 @@ class TrainingSettings(_Settings):
         known = role_of(cls.model_fields[str(about.field_name)]).names
         assert known is not None
         if name not in known():
-            raise ValueError(f"must be one of {', '.join(known())}; found {name!r}")
+            sort = " of an update with a gradient" if about.field_name == "policy_update" else ""
+            raise ValueError(f"must be one of {', '.join(known())}, or package.module:name{sort}; found {name!r}")
         return name
 
     @model_validator(mode="before")
@@ -176,6 +179,7 @@ class TrainingSettings(_Settings):
         """Give the behaviour's numbers their defaults; refuse names that no setting has."""
         if not isinstance(values, dict):
             return values
+        values = {**values, **_names_of_functions(values)}
         chosen = values.get("behaviour", cls.model_fields["behaviour"].default)
         more = extra_numbers(chosen)
         for name in values:
@@ -218,6 +222,26 @@ class TrainingSettings(_Settings):
 
 LEAVES: tuple[Leaf, ...] = tuple(leaves(TrainingSettings))
 """Every setting that is no part, with its role."""
+
+
+def _names_of_functions(values: dict[str, Any]) -> dict[str, Any]:
+    """The names of a behaviour and an update that are given as such; what is named with its module is imported."""
+    names = {}
+    for field, name_of, find in (
+        ("behaviour", name_of_behaviour, find_behaviour),
+        ("policy_update", name_of_update, find_update),
+    ):
+        if field in values:
+            names[field] = name_of(values[field])
+            if isinstance(names[field], str) and ":" in names[field]:
+                _check_numbers(find(names[field]))
+    return names
+
+
+def _check_numbers(declared: Any) -> None:
+    for each in declared.hyperparameters:
+        if each.name in TrainingSettings.model_fields and not each.scheduled and each is not TEMPERATURE:
+            raise InputError(f"the number {each.name} of {declared.name} has the name of a setting; choose another")
 
 
 def extra_numbers(behaviour: Any) -> dict[str, Hyperparameter]:
@@ -265,14 +289,15 @@ _LUNAR_LANDER = {"frames": 500_000, "target_period": 500, "value_step_size": 1e-
 _MINATAR = {"frames": 2_000_000, "target_period": 100, "value_step_size": 1e-5, "policy_step_size": 1e-3, "width": 128}
 
 
-def paper_settings(environment: str, /, behaviour: str = "epsilon-ipe", **changes: Any) -> TrainingSettings:
+def paper_settings(environment: str, /, behaviour: Any = "epsilon-ipe", **changes: Any) -> TrainingSettings:
     """The appendix's bold values for LunarLander and Freeway; LunarLander's for other environments.
 
     MinAtar's other games get Freeway's. The paper's frame limit of 5000 is LunarLander's alone.
 
     Args:
         environment: the environment's id.
-        behaviour: the name of a behaviour.
+        behaviour: the name of a behaviour (of one in a module of your own: `package.module:name`), a `Behaviour`, or a
+            function that can be one (`ipe.behaviours.find_behaviour`).
         changes: other values for some fields of `TrainingSettings`; those of parts as mappings,
             `epsilon={"final": 0.1}`.
 
@@ -285,9 +310,11 @@ def paper_settings(environment: str, /, behaviour: str = "epsilon-ipe", **change
         (256, 5000, 0.1, 25000)
     """
     values: dict[str, Any] = {"environment": {"id": environment}, "behaviour": behaviour}
+    values |= _names_of_functions(values)
     if environment.startswith("minatar/"):
         values |= _MINATAR | {"epsilon": {"final": 0.01, "steps": 100_000}}
     else:
+        behaviour = values["behaviour"]
         narrow = isinstance(behaviour, str) and behaviour in BEHAVIOURS and BEHAVIOURS[behaviour].needs_policy
         values |= _LUNAR_LANDER | {"width": 128 if narrow else 256}
         values["epsilon"] = {"final": 0.01, "steps": 25_000}

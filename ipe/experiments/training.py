@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ipe.base.cores import available_cores
+from ipe.behaviours import BEHAVIOURS
 from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
 from ipe.deep.checkpoints import newest_frame
 from ipe.deep.environments import make_environment
@@ -34,6 +35,7 @@ from ipe.experiments.old_runs import carry_over, is_old_run, read_old_run
 from ipe.experiments.runs import read_runs
 from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, create_store, open_store, with_more_frames
 from ipe.experiments.watchdog import HANG_SECONDS
+from ipe.updates import UPDATES
 
 Callback = Callable[[Progress], bool | None]
 """Called with the progress of a batch, about once a second; True stops the training, with a checkpoint."""
@@ -101,6 +103,9 @@ def train(
     chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
     folder = Path(out) if out is not None else default_folder(settings)
     options, count = _options(checkpoint_seconds, processes, tensorboard)
+    if count > 0:
+        BEHAVIOURS.check_shared(settings.behaviour)
+        UPDATES.check_shared(settings.policy_update)
     environment = make_environment(settings.environment, chosen[0])  # refused here, not in a process
     environment.close()
     spec = environment.spec

@@ -60,7 +60,7 @@ def settings_of(
     used = {each.name: each for each in (*COMMON, *of_update, *behaviour.hyperparameters)}
     swept = _swept(sweep)
     for name in (*given, *swept):
-        if name not in (known := parameters()):
+        if name not in used and name not in (known := parameters()):
             raise InputError(f"unknown parameter {name!r}; there are {', '.join(sorted(known))}")
         if name not in used:
             chosen = NO_UPDATE if update is None else update.name

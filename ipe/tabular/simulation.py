@@ -13,8 +13,10 @@ from ipe.base.arrays import Array, numeric
 from ipe.base.cores import available_cores
 from ipe.base.declarations import one_of
 from ipe.base.numbers import seed_number, whole_number
-from ipe.behaviours import BEHAVIOURS
+from ipe.behaviours import Behaviour
+from ipe.behaviours.functions import find_behaviour
 from ipe.checks import check_mdp, check_q
+from ipe.entropy.arrays import AnyArray
 from ipe.errors import InputError, NotSolvedError
 from ipe.mdp import FiniteMDP
 from ipe.planning import OptimalValues, optimal_values
@@ -24,17 +26,18 @@ from ipe.tabular.parameters import NO_UPDATE, settings_of
 from ipe.tabular.results import Store, TabularRuns
 from ipe.tabular.state import Algorithm, Order, Ties
 from ipe.updates import UPDATES, PolicyUpdate
+from ipe.updates.functions import find_update
 
 
 def simulate(
     mdp: FiniteMDP,
-    behaviour: str,
+    behaviour: str | Behaviour | Callable[..., AnyArray],
     *,
     steps: int = 500,
     runs: int = 1000,
     seed: int = 0,
     sweep: Mapping[str, Sequence[float]] | None = None,
-    update: str = "paper",
+    update: str | PolicyUpdate | Callable[..., AnyArray] = "paper",
     order: Order = "q-first",
     record: Literal["summary", "trajectory"] = "summary",
     ties: Ties = "random",
@@ -66,11 +69,13 @@ def simulate(
 
     Args:
         mdp: any finite MDP, continuing or with terminal states.
-        behaviour: the name of a behaviour.
+        behaviour: the name of a behaviour (of one in a module of your own: `package.module:name`), a `Behaviour`, or a
+            function `f(q, ...)` of arrays that returns probabilities (`ipe.behaviours.find_behaviour`).
         steps, runs: the length and the number of runs.
         seed: whole number, >= 0.
         sweep: a list of values for a parameter, each a setting; lists of several parameters go in step.
-        update: the name of a policy update, or "none".
+        update: the name of a policy update, or "none"; a `PolicyUpdate`, or a function `f(theta, transition, alpha)`
+            of arrays that returns the new logits.
         order: "q-first", or "policy-first" to update theta before Q.
         record: "summary", or "trajectory" for tables and behaviour at every step.
         ties: among greedy actions "random" (shared equally) or "first".
@@ -92,21 +97,22 @@ def simulate(
     """
     check_mdp(mdp)
     for field, value, known in (
-        ("behaviour", behaviour, BEHAVIOURS),
-        ("update", update, (*UPDATES, NO_UPDATE)),
         ("order", order, ("q-first", "policy-first")),
         ("record", record, ("summary", "trajectory")),
         ("ties", ties, ("random", "first")),
     ):
         one_of(value, known, field)
+    acting = find_behaviour(behaviour)
+    if isinstance(update, str) and ":" not in update:
+        one_of(update, (*UPDATES, NO_UPDATE), "update")
+    updating = None if isinstance(update, str) and update == NO_UPDATE else find_update(update)
     seed, steps = seed_number(seed), whole_number(steps, "steps", 1, 2**31 - 1)
     first_run = whole_number(first_run, "first_run", 0, 2**32 - 1)
     runs = whole_number(runs, "runs", 1, 2**32 - first_run - 1)
     n_steps = whole_number(n_steps, "n_steps", 1, 2**31 - 1)
-    if n_steps > 1 and update == "none":
+    if n_steps > 1 and updating is None:
         raise InputError(f"n_steps = {n_steps} has no effect with update 'none'")
     workers = available_cores() if threads is None else whole_number(threads, "threads", 1)
-    acting, updating = BEHAVIOURS[behaviour], UPDATES.get(update)
     settings = settings_of(acting, updating, mdp.gamma, parameters, sweep)
     tables = (_table(mdp, initial_q, "initial_q"), _table(mdp, initial_theta, "initial_theta"))
     model = model_of(mdp, start)
@@ -133,7 +139,7 @@ def simulate(
                 progress(done, store.count)
     finally:
         pool.shutdown(cancel_futures=True)
-    return store.result(behaviour, update)
+    return store.result(acting.name, NO_UPDATE if updating is None else updating.name)
 
 
 def _left_out(name: str, values: Array, update: PolicyUpdate | None, sweep: Mapping[str, Any] | None) -> bool:

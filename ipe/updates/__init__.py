@@ -18,7 +18,8 @@ shape (..., A), `transition` is a `Transition` whose parts broadcast, and all ma
 can be batched by `jax.vmap` inside `jax.lax.scan`. The result has the shape and dtype of theta. At a terminal
 transition theta stays as it is, bit for bit.
 
-`UPDATES` is the table of updates by name, which the tabular and the deep agent read.
+`UPDATES` is the table of updates by name, which the tabular and the deep agent read. An update in a module of
+your own is named `package.module:name`.
 
 `paper_gradient` and `absolute_gradient` are the gradients that the updates of those names descend, for a policy
 network and its optimiser.
@@ -29,6 +30,7 @@ invariant to it.
 
 from ipe.updates.declaration import UPDATES, Gradient, PolicyUpdate, Transition, Update, declare
 from ipe.updates.descent import entropy_bonus
+from ipe.updates.functions import find_update
 from ipe.updates.kinds.absolute import absolute_gradient, absolute_update
 from ipe.updates.kinds.fenchel import FenchelUpdate, fenchel_update
 from ipe.updates.kinds.kl_proximal import kl_proximal_update
@@ -49,6 +51,7 @@ __all__ = [
     "declare",
     "entropy_bonus",
     "fenchel_update",
+    "find_update",
     "kl_proximal_update",
     "n_step_target",
     "natural_update",
