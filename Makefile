@@ -11,7 +11,8 @@ ARGS ?=
 PY := .venv/bin/python
 # At most eight test processes: beyond that, starting them costs more than they save. Each begins with neighbouring
 # files, whose fixtures it makes once; one that has nothing left takes tests from the other processes.
-PYTEST := $(PY) -m pytest -q -n $(WORKERS) --maxprocesses 8 --dist worksteal
+# The tests that took longest are listed: one that has become slow is seen, and marked so or made quicker.
+PYTEST := $(PY) -m pytest -q -n $(WORKERS) --maxprocesses 8 --dist worksteal --durations=15 --durations-min=2
 # The slow tests too, and all of Hypothesis's examples instead of a quarter of them.
 EVERYTHING := -m "" --hypothesis-profile=full
 
