@@ -115,7 +115,7 @@ def _job(arguments: Arguments, given: dict[str, Any]) -> tuple[Path, str, Callab
     """The folder of the run, a line about the run, and a function of the callback that trains it."""
     from ipe.experiments.training import default_folder, open_run, resume, train
 
-    more: dict[str, Any] = {"processes": arguments.processes, "tensorboard": arguments.tensorboard}
+    more: dict[str, Any] = {"processes": arguments.processes, "tensorboard": arguments.tensorboard, "progress": False}
     if arguments.checkpoint_seconds is not None:
         more["checkpoint_seconds"] = arguments.checkpoint_seconds
     if arguments.resume is not None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ipe.base.cores import available_cores
+from ipe.base.html import table
 from ipe.behaviours import BEHAVIOURS
 from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
 from ipe.deep.checkpoints import newest_frame
@@ -32,6 +33,7 @@ from ipe.experiments.jobs import JobOptions
 from ipe.experiments.leases import take_lease
 from ipe.experiments.ledger import Ledger
 from ipe.experiments.old_runs import carry_over, is_old_run, read_old_run
+from ipe.experiments.printed_progress import PrintedProgress
 from ipe.experiments.runs import read_runs
 from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, create_store, open_store, with_more_frames
 from ipe.experiments.watchdog import HANG_SECONDS
@@ -41,7 +43,7 @@ Callback = Callable[[Progress], bool | None]
 """Called with the progress of a batch, about once a second; True stops the training, with a checkpoint."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingResult:
     """What a run has come to."""
 
@@ -58,6 +60,20 @@ class TrainingResult:
     notes: list[str]
     """What went wrong on the way, in sentences."""
 
+    def __repr__(self) -> str:
+        seeds, episodes = len(self.outcomes), self.episodes.num_rows
+        return f"TrainingResult({self.status}: {seeds} seed{'s' * (seeds != 1)}, {episodes} episodes, in {self.folder})"
+
+    def _repr_html_(self) -> str:
+        seeds, returns = (self.episodes[name].to_numpy() for name in ("seed", "return"))
+        rows = []
+        for outcome in self.outcomes:
+            last = returns[seeds == outcome.seed][-20:]
+            mean = f"{last.mean():.1f}" if last.size else "-"
+            rows.append([str(outcome.seed), outcome.status, str(outcome.frame), mean, outcome.reason])
+        head = ["seed", "status", "frame", "return of the last 20 episodes", "why"]
+        return table(repr(self), head, rows)
+
 
 def train(
     settings: TrainingSettings | str,
@@ -69,6 +85,7 @@ def train(
     checkpoint_seconds: float = 300.0,
     tensorboard: bool = False,
     callback: Callback | None = None,
+    progress: bool = True,
 ) -> TrainingResult:
     r"""Train DQN with a behaviour of the paper, epsilon-IPE by default, for several seeds at once.
 
@@ -90,6 +107,8 @@ def train(
         checkpoint_seconds: the seconds between checkpoints.
         tensorboard: whether to write TensorBoard's files too.
         callback: called with each batch's progress; if it returns True, training stops.
+        progress: whether to print how far the training has come, to standard error: in place in a terminal or a
+            notebook, else a line every half minute.
 
     Returns:
         What the run has come to.
@@ -121,7 +140,7 @@ def train(
     jobs = [Job(sweep.settings[0].key, tuple(batch)) for batch in split_seeds(chosen, most, max(count, 1))]
     store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
     with _alone(store.folder):
-        return _train(store, options, count, callback)
+        return _train(store, options, count, callback, progress)
 
 
 def resume(
@@ -132,13 +151,14 @@ def resume(
     checkpoint_seconds: float = 300.0,
     tensorboard: bool = False,
     callback: Callback | None = None,
+    progress: bool = True,
 ) -> TrainingResult:
     """Go on with a run that was stopped, as if it had never been stopped: the same bytes come out.
 
     Args:
         folder: the folder of the run. A run of an earlier version is turned into one of this version.
         frames: more frames than the run was to have. Default: as many.
-        processes, checkpoint_seconds, tensorboard, callback: as in `train`.
+        processes, checkpoint_seconds, tensorboard, callback, progress: as in `train`.
     """
     options, count = _options(checkpoint_seconds, processes, tensorboard)
     path = Path(folder)
@@ -147,7 +167,7 @@ def resume(
         store = carry_over(read_old_run(path)) if is_old_run(path) else open_run(path)
         if frames is not None:
             store = with_more_frames(store, frames)
-        return _train(store, options, count, callback)
+        return _train(store, options, count, callback, progress)
 
 
 def open_run(folder: str | os.PathLike[str]) -> Store:
@@ -183,17 +203,23 @@ def unfinished_frames(store: Store) -> list[int]:
     return frames
 
 
-def _train(store: Store, options: JobOptions, processes: int, callback: Callback | None) -> TrainingResult:
+def _train(store: Store, options: JobOptions, processes: int, callback: Callback | None, shown: bool) -> TrainingResult:
+    printed = PrintedProgress(len(store.sweep.seeds)) if shown else None
     numbers = {job.id: i for i, job in enumerate(store.jobs)}
 
     def report(job: Job, progress: Progress) -> bool | None:
-        return None if callback is None else callback(replace(progress, batch=numbers[job.id]))
+        numbered = replace(progress, batch=numbers[job.id])
+        if printed is not None:
+            printed.show(numbered)
+        return None if callback is None else callback(numbered)
 
     if processes == 0:  # to end this process for an environment that hangs would not be for the library to decide
         options = replace(options, hang_seconds=None)
     with stopping() as stop:
         ledger = Ledger(store, store.jobs, stop, report=report)
         run_jobs(ledger, options, processes)
+    if printed is not None:
+        printed.end()
     if stop.signal is not None:
         raise KeyboardInterrupt("stopped, with checkpoints")
     if ledger.refused:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 import sys
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -45,6 +47,15 @@ class Recording:
     """The number of pictures in the GIF."""
     every: int
     """Only every so many frames are shown, and the last of each episode."""
+
+    def _repr_html_(self) -> str:
+        """The film itself, for notebooks; in words if its file is gone."""
+        text = escape(f"seed {self.seed}, {self.policy}: return {', '.join(f'{total:g}' for total in self.returns)}")
+        try:
+            film = base64.b64encode(self.path.read_bytes()).decode()
+        except OSError:
+            return f"<p>{text} (the file {escape(str(self.path))} is not there any more)</p>"
+        return f'<img src="data:image/gif;base64,{film}" alt="{text}"><p>{text}</p>'
 
 
 def watch(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ipe.base.arrays import Array
+from ipe.base.html import preformatted
 from ipe.checks import Form
 from ipe.entropy import entropy
 from ipe.inverse.problem import Norm
@@ -116,6 +117,9 @@ class EvaluationPolicy:
 
     def __str__(self) -> str:
         return "\n".join([*self._summary(), "", *self._table()])
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
     def _summary(self) -> list[str]:
         lower, upper = self.distance_bounds
