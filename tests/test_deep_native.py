@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import shutil
@@ -355,7 +356,7 @@ def test_a_damaged_library_is_never_loaded_and_compiled_anew(anew: Path, monkeyp
         loads.append(path)
         return "loaded"
 
-    monkeypatch.setattr(library.ctypes, "CDLL", load)
+    monkeypatch.setattr(ctypes, "CDLL", load)
     monkeypatch.setattr(library, "_built", lambda *_: pytest.fail("compiled although the library is sound"))
     library.loaded()
     monkeypatch.setattr(library, "_built", lambda *_: put(file, sound))

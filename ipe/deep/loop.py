@@ -26,6 +26,7 @@ from ipe.deep.checkpoints import Checkpoint, under
 from ipe.deep.frame import END, Frame
 from ipe.deep.learner import COUNTS, advance, compiled_start, copy_targets
 from ipe.deep.measuring import record_progress, stop_diverged
+from ipe.deep.memory import check_training_memory
 from ipe.deep.networks import initial_parameters
 from ipe.deep.optimisers import initial_moments
 from ipe.deep.programs import hyperparameters, lanes_of, program_of
@@ -67,6 +68,7 @@ class Loop:
         begun_with = None if checkpoint is None else str(checkpoint.data.get("products", "xla"))
         self.program = program_of(settings[0], self.actors.environments[0].spec, begun_with)
         self.lanes = lanes_of(self.program, len(seeds))
+        check_training_memory(settings[0], self.actors.environments[0].spec, [self.lanes])
         self.slots = Slots(self.lanes, settings[0].replay)
         of_lane = [min(lane, len(seeds) - 1) for lane in range(self.lanes)]  # padding does what the last seed does
         self._timetable = Timetable([self.settings[i] for i in of_lane])

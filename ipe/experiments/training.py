@@ -20,6 +20,7 @@ from ipe.behaviours import BEHAVIOURS
 from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
 from ipe.deep.checkpoints import newest_frame
 from ipe.deep.environments import make_environment
+from ipe.deep.memory import check_training_memory
 from ipe.deep.native import library
 from ipe.deep.programs import architecture, check_spec
 from ipe.deep.progress import Outcome, Progress
@@ -138,6 +139,7 @@ def train(
         raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
     sweep = Sweep.of_one(settings, chosen)
     jobs = [Job(sweep.settings[0].key, tuple(batch)) for batch in split_seeds(chosen, most, max(count, 1))]
+    check_training_memory(settings, spec, [len(job.seeds) for job in jobs[: max(count, 1)]])
     store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
     with _alone(store.folder):
         return _train(store, options, count, callback, progress)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from ipe.base.memory import check_memory
 from ipe.base.numbers import finite_number, true_or_false, whole_number
 from ipe.mdp import FiniteMDP
 
 _LEFT, _RIGHT = 0, 1
 _ACTIONS = ("left", "right")
+_STATE_BYTES = 512
+"""The memory that a state takes while its MDP is made, measured: four transitions of 108 to 128 bytes."""
 
 
 def river_swim(n: int = 6, gamma: float = 0.95) -> FiniteMDP:
@@ -37,6 +40,7 @@ def river_swim(n: int = 6, gamma: float = 0.95) -> FiniteMDP:
         FiniteMDP(6 states, 2 actions, gamma=0.95, stochastic)
     """
     n = whole_number(n, "n", 2)
+    check_memory(_STATE_BYTES * n, f"n = {n}")
     s = np.arange(n)
     stay = np.full(n, 0.6)
     right = np.full(n, 0.35)
@@ -75,6 +79,7 @@ def chain(n: int = 5, slip: float = 0.0, terminal: bool = True, gamma: float = 0
                [0.1, 0.9]])
     """
     n, slip = whole_number(n, "n", 2), finite_number(slip, "slip", 0, 1)
+    check_memory(_STATE_BYTES * n, f"n = {n}")
     s = np.arange(n - 1 if true_or_false(terminal, "terminal") else n)
     entries = [
         (s, action, s + step * direction, np.full(s.size, share))

@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ipe.base.memory import check_memory
 from ipe.base.numbers import whole_number
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
+
+_TRANSITION_BYTES = 48
+"""The memory that a transition takes while the MDP is made, measured: 48 to 80 bytes."""
 
 
 def garnet(
@@ -29,6 +33,7 @@ def garnet(
         raise InputError(f"successors = {successors} is more than the {n_states} states there are")
     rng = np.random.default_rng(seed)
     n_rows = n_states * n_actions
+    check_memory(_TRANSITION_BYTES * n_rows * successors, f"an MDP of {n_rows} pairs with {successors} successors each")
     columns = np.sort(_distinct(rng, n_rows, n_states, successors), axis=1)
     probabilities = rng.standard_exponential((n_rows, successors))
     probabilities /= probabilities.sum(axis=1, keepdims=True)

@@ -1,0 +1,47 @@
+"""How much memory a training takes, known from its settings before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from ipe.base.memory import check_memory
+from ipe.deep.environments import EnvironmentSpec
+from ipe.deep.networks import Architecture
+from ipe.deep.replay import Format
+from ipe.deep.settings import TrainingSettings
+
+_STEP_BYTES = 3 * 4  # action, reward and end, as float32
+_PLACE_BYTES = 8
+
+
+def seed_bytes(settings: TrainingSettings, net: Architecture, form: Format) -> int:
+    """Return the bytes that the networks, the optimisers, a gradient and the replay of one seed take."""
+    (shape, dtype) = form.stored
+    slots = settings.replay + settings.replay // 16 + 2
+    replay = slots * (math.prod(shape) * np.dtype(dtype).itemsize + _STEP_BYTES) + settings.replay * _PLACE_BYTES
+    parameters = 4 * sum(inputs * outputs + outputs for inputs, outputs in net.layers)
+    moments = 2 if settings.optimiser.kind == "adam" else 1
+    copies = 2 + moments + (1 + moments if settings.learns_policy else 0) + 1  # network, target, moments; a gradient
+    return replay + copies * parameters
+
+
+def check_training_memory(settings: TrainingSettings, spec: EnvironmentSpec, batches: Iterable[int]) -> None:
+    """Refuse a training that does not fit into the memory that is available.
+
+    Args:
+        settings: what is trained.
+        spec: the spaces of the environment.
+        batches: the numbers of seeds of the batches that are trained at the same time.
+
+    Raises:
+        InputError: saying how much memory the training takes, and how much there is.
+    """
+    net = Architecture(spec.observation_shape, settings.width, settings.channels, spec.actions, settings.precision)
+    form = Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale)
+    seeds, each = sum(batches), seed_bytes(settings, net, form)
+    at_once = f" ({seeds} at the same time)" if seeds > 1 else ""
+    what = f"a seed with a replay of {settings.replay} transitions and a network of width {settings.width}{at_once}"
+    check_memory(seeds * each, what)
