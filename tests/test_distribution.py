@@ -110,7 +110,8 @@ def test_the_wheel_solves_draws_and_explores(clean: Path, tmp_path: Path) -> Non
     assert "<svg" in (tmp_path / "mdp.svg").read_text()
     call([program, "explore", "--out", "explorer.html"], tmp_path)
     assert (tmp_path / "explorer.html").read_text().startswith("<!doctype html>")
-    code = "import ipe; print(ipe.__file__, ipe.is_achievable(ipe.zoo.switch_stay(), v=[18.0, -6.0]))"
+    solve = "ipe.evaluation_policy(ipe.zoo.switch_stay(), v=[18, -6])"
+    code = f"import ipe; print(ipe.__file__, {solve}.achievable)"
     file, achievable = call([clean / "python", "-c", code], tmp_path).split()
     assert Path(file).is_relative_to(clean.parent)
     assert achievable == "False"
