@@ -39,7 +39,7 @@ def test_everything_that_is_published_is_read(tmp_path: Path, capsys: pytest.Cap
     assert main(["curves", *map(str, old), "--out", str(tmp_path / "curves.png")]) == 0
     assert main(["status", str(old[0])]) == 0
     said = capsys.readouterr().out
-    assert "minatar/Freeway epsilon-greedy: 1 settings, 2 runs" in said
+    assert "minatar/Freeway epsilon-greedy: 1 setting, 2 runs" in said
     assert load_results(old[0]).episodes.num_rows == 398
     with pytest.raises(InputError, match=r"networks.safetensors; it is written when training ends"):
         read_trained(old[0])

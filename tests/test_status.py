@@ -55,6 +55,12 @@ def test_runs_are_counted_by_what_they_are_at(store: Store) -> None:
     assert status.seconds_left is None
 
 
+def test_one_setting_and_one_run_are_told_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_store(tmp_path, make_sweep((16,), (0,)))
+    assert main(["status", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("small: 1 setting, 1 run\n")
+
+
 def test_the_slowest_job_bounds_the_time_left(store: Store) -> None:
     for job in store.jobs[2:]:
         publish(store, job)

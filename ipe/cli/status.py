@@ -14,7 +14,7 @@ from ipe.cli.display import Display
 from ipe.cli.inputs import check_sweep
 from ipe.cli.options import argument, flag, number, option
 from ipe.cli.outputs import json_text
-from ipe.cli.wording import count, duration, plain
+from ipe.cli.wording import count, duration, plain, plural
 
 if TYPE_CHECKING:
     from ipe.experiments.status import Status, Tally
@@ -99,7 +99,7 @@ def status_lines(status: Status, everything: bool = False) -> list[str]:
         everything: whether to show all rows and problems, rather than about thirty.
     """
     total = status.total
-    lines = [f"{total.name}: {total.settings} settings, {total.runs} runs", *_totals(status)]
+    lines = [f"{total.name}: {plural(total.settings, 'setting')}, {plural(total.runs, 'run')}", *_totals(status)]
     rows, left = _rows(status, everything)
     table = [["", "runs", "done", "failed", "diverged", "running", "waiting", "frames"], *map(_row, rows)]
     lines += ["", *columns(table, left=[0])]

@@ -34,6 +34,8 @@ def print_plan(
         raise InputError(f"--cores must be 1 or more, found {min(numbers)}")
     with Display("ipe sweep", keep=False) as display:
         display.begin("measuring this machine, for some seconds")
+        if not display.live:
+            display.note("measuring this machine, for some seconds")
         plan = plan_sweep(sweep, jobs(sweep, batch_seeds), numbers)
     rows = [
         ["settings", f"{plan.settings}"],
