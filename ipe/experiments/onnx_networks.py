@@ -32,7 +32,7 @@ def write_onnx(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[np.fl
     try:
         from onnx import checker, helper, numpy_helper
     except ImportError:
-        raise missing_package("to_onnx", "onnx") from None
+        raise missing_package("to_onnx", "onnx", extra="onnx") from None
     networks = [name for name in ("q", "policy") if f"{name}.last.bias" in tensors]
     constants = {**tensors, "scale": np.float32(spec.scale)}
     steps: list[_Operator] = [("Cast", ["observation"], "float", {"to": 1}), ("Mul", ["float", "scale"], "scaled", {})]
