@@ -240,7 +240,7 @@ def test_help_and_version(run: Run) -> None:
     assert run("help") == (0, out, "")
     assert run("help", "zoo")[1] == run("zoo", "--help")[1]
     for word in ("--version", "version"):
-        assert run(word) == (0, f"ipe {metadata.version('ipe')}\n", "")
+        assert run(word) == (0, f"ipe {metadata.version('ipe-rl')}\n", "")
 
 
 def test_help_of_a_command_with_commands(run: Run) -> None:
@@ -344,9 +344,9 @@ WRONG = {
     "solve bad.json --values 1,2": "bad.json: transitions[0, 1] sum to 0.9, not to 1 (off by -0.1)",
     "solve garnet:n_stats=5 --values 1,2": "garnet has no parameter 'n_stats' (did you mean n_states?)",
     "solve garnet:n_states=1.5 --values 1,2": "garnet: n_states must be a whole number >= 1, found 1.5",
-    "solve garnet:n_states=1e18 --values 1,2": "garnet:n_states=1e18: array is too big",
+    "solve garnet:n_states=1e18 --values 1,2": "garnet: an MDP of 4000000000000000000 pairs",
     "solve garnet:n_states=1e30 --values 1,2": "garnet: n_states must be a whole number >= 1, found 1e+30",
-    "solve garnet:n_states=1e15 --values 1,2": "there is not enough memory",
+    "solve garnet:n_states=1e15 --values 1,2": "GB of memory, and this machine has",
     "solve garnet:seed=x --values 1,2": "garnet: seed must be a whole number >= 0, found 'x'",
     "solve garnet: --values 1,2": "garnet: parameters are key=value, with commas between them; found ''",
     "solve garnet:seed --values 1,2": "garnet: parameters are key=value, with commas between them; found 'seed'",

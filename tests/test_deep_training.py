@@ -319,7 +319,7 @@ def test_what_this_machine_does_not_have_is_refused_before_anything_is_written(
             train(small(DRIFT), out=tmp_path / "run", processes=processes)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "tensorboardX.record_writer", None)
-        with pytest.raises(InputError, match="TensorBoard files need tensorboardX"):
+        with pytest.raises(InputError, match="a TensorBoard file needs tensorboardX"):
             train(small(DRIFT), out=tmp_path / "run", processes=processes, tensorboard=True)
     assert list(tmp_path.iterdir()) == []
 

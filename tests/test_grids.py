@@ -216,7 +216,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "cases.a.grid.gamma[1]: input should be less than 1, found 1.5"),
     "an unknown behaviour": (
         {"base": LANDER | {"behaviour": "greedy"}},
-        f"base.behaviour: must be one of {', '.join(deep_behaviours())}; found 'greedy'"),
+        f"base.behaviour: must be one of {', '.join(deep_behaviours())}, or package.module:name; found 'greedy'"),
     "no list": ({"grid": {"width": 8}}, "grid.width must be a list of values, found 8"),
     "an empty list": ({"grid": {"width": []}}, "grid.width is an empty list"),
     "NaN in the grid": ({"grid": {"gamma": [0.5, NAN]}}, "grid.gamma[1] must be finite, found nan"),

@@ -58,7 +58,7 @@ def test_every_room_of_the_library_is_an_attribute() -> None:
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
-    assert ipe.__version__ == metadata.version("ipe")
+    assert ipe.__version__ == metadata.version("ipe-rl")
 
 
 def test_rooms_load_when_they_are_asked_for_and_not_before() -> None:

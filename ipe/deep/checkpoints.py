@@ -226,9 +226,10 @@ def _is_valid(manifest: Path) -> bool:
 
 def _tidy(folder: Path, written: Path, keep: int, alone: bool) -> None:
     """Remove what is not needed any more. Only who is alone can tell an unfinished file from an abandoned one."""
+    present = list(_files(folder))  # before the newest are chosen: what another process writes meanwhile stays
     valid = (path for path in _manifests(folder) if path == written or _is_valid(path))
     kept = {written.stem, *(path.stem for path in itertools.islice(valid, keep))}
-    files = [path for path in _files(folder) if path.stem not in kept]
+    files = [path for path in present if path.stem not in kept]
     if alone:
         files += [path for path in folder.iterdir() if _PART.fullmatch(path.name)]
     else:

@@ -11,7 +11,7 @@ from typing import Any
 from ipe.base.cores import available_cores
 
 _PACKAGES = {
-    "ipe": ("ipe",),
+    "ipe": ("ipe-rl",),
     "jax": ("jax",),
     "jaxlib": ("jaxlib",),
     "numpy": ("numpy",),
