@@ -33,7 +33,8 @@ def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
             cell.outputs = []
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert not [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"]
+    said = [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"]
+    assert not [text for text in said if text.strip() and "frames per second" not in text]  # a training's progress
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 1
 
 
