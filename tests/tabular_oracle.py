@@ -59,6 +59,27 @@ def entropy(pi: Array) -> float:
     return float(-(positive * np.log(positive)).sum())
 
 
+def below_uniform(pi: Array) -> float:
+    """How far the entropy of a policy is below that of the uniform one."""
+    t = len(pi) * pi - 1.0
+    grown = np.where(t > -1.0, (1.0 + t) * np.log1p(np.where(t > -1.0, t, 0.0)), 0.0)
+    return float(np.mean(grown - t))
+
+
+def matched_boltzmann(q: Array, pi: Array) -> Array:
+    """softmax(eta q) with the entropy of pi; greedy, with ties shared, where pi has less entropy than the ties."""
+    top = (q == q.max()).astype(float)
+    goal, spread = below_uniform(pi), np.ptp(q)
+    if spread == 0.0 or goal == 0.0:
+        return np.full(len(q), 1.0 / len(q))
+    if goal >= np.log(len(q) / top.sum()) - 1e-15:
+        shared: Array = top / top.sum()
+        return shared
+    z = (q - q.max()) / spread
+    x = brentq(lambda x: below_uniform(softmax(np.exp(x) * z)) - goal, -40.0, 40.0, xtol=1e-15, rtol=1e-15)
+    return softmax(np.exp(x) * z)
+
+
 def matched_epsilon(pi: Array) -> float:
     """The epsilon whose epsilon-greedy policy has the entropy of pi."""
     n, goal = len(pi), entropy(pi)
@@ -165,6 +186,8 @@ class Oracle:
             pi[here] = self.policy(s)
         elif self.behaviour == "boltzmann":
             pi[here] = softmax(self.q[s, here] / self.parameters["temperature"])
+        elif self.behaviour == "tau-ipe":
+            pi[here] = matched_boltzmann(self.q[s, here], self.policy(s))
         elif self.behaviour == "conservative":
             pi[here] = self.average[s, here]
         else:
