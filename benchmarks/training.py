@@ -49,7 +49,7 @@ def operations(net: Any, batch: int, policy: bool) -> float:
     """Multiplications and additions in the matrix products of one frame of one seed."""
     forward = net.multiplications
     inputs, outputs = net.layers[0]
-    backward = 2 * forward - net.positions * inputs * outputs  # no gradient in the observation
+    backward = 2 * forward - net.applied[0] * inputs * outputs  # no gradient in the observation
     q = batch * (forward + forward + backward) + forward  # target at s', Q at s, and Q to act
     pi = batch * (forward + forward + backward) + forward  # target at s, policy at s', and policy to act
     return 2.0 * float(q + pi if policy else q)

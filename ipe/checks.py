@@ -55,25 +55,25 @@ def check_one_form(mdp: FiniteMDP, v: Any, q: Any) -> tuple[Form, Array]:
     return ("v", check_v(mdp, v)) if q is None else ("q", check_q(mdp, q))
 
 
-def check_policy(mdp: FiniteMDP, policy: Any, name: str = "policy") -> Array:
+def check_policy(mdp: FiniteMDP, policy: Any) -> Array:
     """A policy: shape (S, A), rows that sum to one, exactly 0 where not allowed.
 
     Terminal states have no policy: what stands in their rows is ignored.
     """
     check_mdp(mdp)
-    pi = numeric(policy, name)
+    pi = numeric(policy, "policy")
     shape = (mdp.n_states, mdp.n_actions)
     if pi.shape != shape:
-        raise InputError(f"{name} must have shape {shape}; found {pi.shape}")
+        raise InputError(f"policy must have shape {shape}; found {pi.shape}")
     live = ~mdp.terminal[:, None]
-    refuse_where(~(pi >= 0) & live, pi, name, "not a probability")
-    refuse_where((pi != 0) & ~mdp.allowed & live, pi, name, "not 0, but the action is not allowed there")
+    refuse_where(~(pi >= 0) & live, pi, "policy", "not a probability")
+    refuse_where((pi != 0) & ~mdp.allowed & live, pi, "policy", "not 0, but the action is not allowed there")
     pi = np.where(mdp.allowed, pi, 0.0)
     off = np.where(mdp.terminal, 0.0, pi.sum(axis=1) - 1.0)
     wrong = ~(np.abs(off) <= POLICY_TOLERANCE)
     if wrong.any():
         s = int(np.argmax(wrong))
-        raise InputError(f"{name}[{s}] sums to {1.0 + off[s]:.12g}, not to 1 (off by {off[s]:.3g})")
+        raise InputError(f"policy[{s}] sums to {1.0 + off[s]:.12g}, not to 1 (off by {off[s]:.3g})")
     return pi
 
 

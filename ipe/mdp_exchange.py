@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ipe.base.arrays import Array, Mask, numeric
+from ipe.base.arrays import Array, Indices, Mask, array_like, numeric, refuse_where
+from ipe.base.numbers import finite_number
 from ipe.base.packages import missing_package
 from ipe.errors import InputError
 
@@ -24,21 +25,35 @@ def arrays_from_quantecon(ddp: Any) -> dict[str, Any]:
     for name in ("R", "Q", "beta"):
         if not hasattr(ddp, name):
             raise InputError(f"ddp must be a DiscreteDP of QuantEcon, found {type(ddp).__name__} without {name}")
-    R, Q = np.asarray(ddp.R, dtype=np.float64), ddp.Q
+    R, Q, gamma = numeric(ddp.R, "R"), ddp.Q, finite_number(ddp.beta, "beta")
     s, a = getattr(ddp, "s_indices", None), getattr(ddp, "a_indices", None)
     if s is None or a is None:
-        allowed = -np.inf < R
-        return {"transitions": Q, "rewards": np.where(allowed, R, 0.0), "gamma": float(ddp.beta), "allowed": allowed}
-    n_states, n_actions = int(Q.shape[1]), int(np.max(a)) + 1
+        allowed = ~np.isneginf(R)
+        return {"transitions": Q, "rewards": np.where(allowed, R, 0.0), "gamma": gamma, "allowed": allowed}
+    n_states = int(Q.shape[1])
+    s, a = (_pair_indices(x, name, len(R)) for x, name in ((s, "s_indices"), (a, "a_indices")))
+    n_actions = int(a.max(initial=0)) + 1
+    refuse_where(s >= n_states, s, "s_indices", f"not a state: there are {n_states}")
+    if R.shape != Q.shape[:1]:
+        raise InputError(f"Q must have one row for each of the {len(R)} pairs of R; found shape {tuple(Q.shape)}")
     allowed, rewards = np.zeros((n_states, n_actions), dtype=bool), np.zeros((n_states, n_actions))
-    usable = -np.inf < R
+    usable = ~np.isneginf(R)
     allowed[s[usable], a[usable]] = True
     rewards[s[usable], a[usable]] = R[usable]
     pairs = sparse.coo_array(sparse.csr_array(Q))
-    rows = np.asarray(s)[pairs.coords[0]] * n_actions + np.asarray(a)[pairs.coords[0]]
+    rows = s[pairs.coords[0]] * n_actions + a[pairs.coords[0]]
     shape = (n_states * n_actions, n_states)
     transitions = sparse.csr_array((pairs.data, (rows, pairs.coords[1])), shape=shape)
-    return {"transitions": transitions, "rewards": rewards, "gamma": float(ddp.beta), "allowed": allowed}
+    return {"transitions": transitions, "rewards": rewards, "gamma": gamma, "allowed": allowed}
+
+
+def _pair_indices(given: Any, name: str, count: int) -> Indices:
+    """The states or the actions of QuantEcon's pairs."""
+    out = array_like(given, name)
+    if out.dtype.kind not in "iu" or out.shape != (count,):
+        raise InputError(f"{name} must be {count} whole numbers, one per pair; found {out.dtype}, shape {out.shape}")
+    refuse_where(out < 0, out, name, "negative")
+    return out.astype(np.intp)
 
 
 def quantecon_form(transitions: sparse.csr_array, rewards: Array, gamma: float, allowed: Mask, terminal: Mask) -> Any:
@@ -56,6 +71,8 @@ def quantecon_form(transitions: sparse.csr_array, rewards: Array, gamma: float, 
 
 def arrays_from_mdptoolbox(transitions: Any, rewards: Any) -> dict[str, Any]:
     """The arguments of `FiniteMDP` that pymdptoolbox's arrays stand for."""
+    if not isinstance(transitions, (np.ndarray, list, tuple)):
+        raise InputError(f"transitions must have shape (actions, states, states); found {transitions!r}")
     matrices = (
         list(transitions) if not isinstance(transitions, np.ndarray) else list(numeric(transitions, "transitions"))
     )
@@ -66,8 +83,8 @@ def arrays_from_mdptoolbox(transitions: Any, rewards: Any) -> dict[str, Any]:
             raise InputError(f"transitions[{a}] must be a matrix (states, states), found shape {np.shape(matrix)}")
     P = [sparse.csr_array(matrix) for matrix in matrices]
     n_actions, n_states = len(P), P[0].shape[0]
-    if isinstance(rewards, (list, tuple)) and any(map(sparse.issparse, rewards)):
-        rewards = np.stack([matrix.toarray() for matrix in rewards])
+    if isinstance(rewards, (list, tuple)):
+        rewards = [matrix.toarray() if sparse.issparse(matrix) else matrix for matrix in rewards]
     R = numeric(rewards, "rewards")
     if R.shape == (n_states,):
         R = np.repeat(R[:, None], n_actions, axis=1)

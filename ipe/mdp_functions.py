@@ -18,8 +18,7 @@ from scipy import sparse
 from ipe.base.arrays import Array
 from ipe.base.numbers import is_number
 from ipe.errors import InputError
-
-ROW_SUM_TOLERANCE = 1e-8
+from ipe.mdp_input import ROW_SUM_TOLERANCE
 
 
 def arrays_from_functions(
@@ -32,6 +31,9 @@ def arrays_from_functions(
     start: Any = None,
 ) -> dict[str, Any]:
     """The arguments of `FiniteMDP` that the functions stand for; see `FiniteMDP.from_functions`."""
+    for function, name in ((transition, "transition"), (reward, "reward")):
+        if not callable(function):
+            raise InputError(f"{name} must be a function; found {function!r}")
     index = _numbered(states, "states")
     ended = _terminal(terminal, index)
     offered = _offered(actions, index, ended)
@@ -46,7 +48,7 @@ def arrays_from_functions(
     for state, choices in offered.items():
         for action in choices:
             where = f"state {state!r}, action {action!r}"
-            following = _distribution(transition(state, action), index, where)
+            following = _distribution(_asked(transition, where, state, action), index, where)
             if following is None:
                 continue
             s, a = index[state], names[action]
@@ -55,9 +57,9 @@ def arrays_from_functions(
             columns += [index[name] for name in following]
             probabilities += following.values()
             if depends:
-                rewards += [_reward(reward(state, action, name), f"{where}, next state {name!r}") for name in following]
+                rewards += [_reward(reward, f"{where}, next state {name!r}", state, action, name) for name in following]
             else:
-                expected[s, a] = _reward(reward(state, action), where)
+                expected[s, a] = _reward(reward, where, state, action)
     stuck = ~allowed.any(axis=1) & ~ended
     if stuck.any():
         raise InputError(f"state {list(index)[int(np.argmax(stuck))]!r} has no action, and is not terminal")
@@ -77,15 +79,32 @@ def _matrix(entries: list[float], rows: list[int], columns: list[int], shape: tu
     return sparse.csr_array((entries, (rows, columns)), shape=shape, dtype=np.float64)
 
 
-def _numbered(things: Iterable[Hashable], field: str) -> dict[Hashable, int]:
-    """Each thing's index; refuses none at all, what cannot be a key, and what stands twice."""
+def _asked(function: Callable[..., Any], where: str, *arguments: Any) -> Any:
+    """The function's answer; an exception of its own is passed on, with a note of what it was asked."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(f"raised for {where}")
+        raise
+
+
+def _is_hashable(thing: Any) -> bool:
+    try:
+        hash(thing)
+    except TypeError:
+        return False
+    return True
+
+
+def _numbered(things: Any, field: str) -> dict[Hashable, int]:
+    """Each thing's index; refuses what is no list, none at all, what cannot be a key, and what stands twice."""
+    if not isinstance(things, Iterable):
+        raise InputError(f"{field} must be a list of hashable things; found {things!r}")
     out: dict[Hashable, int] = {}
     for thing in things:
-        try:
-            twice = thing in out
-        except TypeError:
-            raise InputError(f"{field}: {thing!r} is not hashable; give a tuple, a string or a number") from None
-        if twice:
+        if not _is_hashable(thing):
+            raise InputError(f"{field}: {thing!r} is not hashable; give a tuple, a string or a number")
+        if thing in out:
             raise InputError(f"{field} holds {thing!r} twice")
         out[thing] = len(out)
     if not out:
@@ -97,8 +116,10 @@ def _terminal(terminal: Any, index: Mapping[Hashable, int]) -> Any:
     ended = np.zeros(len(index), dtype=bool)
     if callable(terminal):
         return np.array([bool(terminal(state)) for state in index])
+    if terminal is not None and not isinstance(terminal, Iterable):
+        raise InputError(f"terminal must be a list of states, or a function of a state; found {terminal!r}")
     for state in terminal if terminal is not None else ():
-        if state not in index:
+        if not _is_hashable(state) or state not in index:
             raise InputError(f"terminal names {state!r}, which is not one of the states")
         ended[index[state]] = True
     return ended
@@ -110,8 +131,12 @@ def _offered(actions: Any, index: Mapping[Hashable, int], ended: Any) -> dict[Ha
     offered: dict[Hashable, list[Hashable]] = {}
     for state, s in index.items():
         if not ended[s]:
-            offered[state] = common if common is not None else list(_numbered(actions(state), f"actions of {state!r}"))
+            offered[state] = common if common is not None else _actions_of(state, actions)
     return offered
+
+
+def _actions_of(state: Hashable, actions: Callable[[Any], Any]) -> list[Hashable]:
+    return list(_numbered(_asked(actions, f"state {state!r}", state), f"actions of {state!r}"))
 
 
 def _takes_next_state(reward: Callable[..., float]) -> bool:
@@ -130,6 +155,10 @@ def _distribution(answer: Any, index: Mapping[Hashable, int], where: str) -> dic
     """The next states with their probabilities; None if the action is not allowed."""
     if answer is None:
         return None
+    if not isinstance(answer, Mapping) and not _is_hashable(answer):
+        raise InputError(
+            f"{where}: transition gives {answer!r}, neither a state nor a dictionary {{next state: probability}}"
+        )
     following = answer if isinstance(answer, Mapping) else {answer: 1.0}
     out: dict[Hashable, float] = {}
     for state, p in following.items():
@@ -145,7 +174,8 @@ def _distribution(answer: Any, index: Mapping[Hashable, int], where: str) -> dic
     return out
 
 
-def _reward(value: Any, where: str) -> float:
+def _reward(reward: Callable[..., Any], where: str, *arguments: Any) -> float:
+    value = _asked(reward, where, *arguments)
     if not is_number(value) or not math.isfinite(value):
         raise InputError(f"{where}: the reward {value!r} is not a finite number")
     return float(value)
@@ -153,9 +183,13 @@ def _reward(value: Any, where: str) -> float:
 
 def _start(start: Any, index: Mapping[Hashable, int]) -> Array:
     distribution = np.zeros(len(index))
+    if not isinstance(start, Mapping) and not _is_hashable(start):
+        raise InputError(f"start must be a state or a dictionary {{state: probability}}; found {start!r}")
     for state, p in (start if isinstance(start, Mapping) else {start: 1.0}).items():
         if state not in index:
             raise InputError(f"start names {state!r}, which is not one of the states")
+        if not is_number(p):
+            raise InputError(f"start: the probability {p!r} of {state!r} is not a number")
         distribution[index[state]] = p
     return distribution
 

@@ -68,7 +68,7 @@ def _keep_negatives(entries: sparse.coo_array) -> sparse.coo_array:
 
 def _csr(matrix: Any, name: str) -> sparse.csr_array:
     """A float64 copy with checked indices: scipy reads past the ends of its arrays where an index is wrong."""
-    rows = sparse.csr_array(matrix, copy=True).astype(np.float64)
+    rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     try:
         rows.check_format(full_check=True)
     except ValueError as error:
@@ -210,7 +210,10 @@ def check_rewards(rewards: Any, rows: sparse.csr_array, allowed: Mask, terminal:
             f"rewards must have shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states}); "
             f"found {_shape(dense)}"
         )
-    _check_terminal_rewards(dense, terminal)
+    wrong = terminal[:, None] & (dense != 0)
+    if wrong.any():
+        s, a = np.argwhere(wrong)[0]
+        raise InputError(f"state {s} is terminal, but rewards[{s}, {a}] = {dense[s, a]:g} is not 0")
     refuse_where(~np.isfinite(dense) & allowed, dense, "rewards", "not a finite number")
     return np.where(allowed, dense, 0.0), None
 
@@ -237,13 +240,6 @@ def _per_transition(table: Any, rows: sparse.csr_array, allowed: Mask, terminal:
     expected = (weighted @ np.ones(n_states)).reshape(n_states, n_actions)
     values.flags.writeable = False
     return expected, values
-
-
-def _check_terminal_rewards(rewards: Array, terminal: Mask) -> None:
-    wrong = terminal[:, None] & (rewards != 0)
-    if wrong.any():
-        s, a = np.argwhere(wrong)[0]
-        raise InputError(f"state {s} is terminal, but rewards[{s}, {a}] = {rewards[s, a]:g} is not 0")
 
 
 def start_distribution(start: ArrayLike | None, terminal: Mask) -> Array | None:

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ipe.base.arrays import array_like, numeric, refuse_where
+from ipe.base.memory import check_memory
 from ipe.base.numbers import finite_number, whole_number
 from ipe.errors import InputError
 
 MAX_PRIOR_ENTRIES = 10**8
 """The most entries of P with a prior, which makes every row dense."""
+ROW_BYTES = 64
+"""The memory that a pair takes while the MDP is made: its place in two matrices, its mask, its rewards."""
 
 
 def arrays_from_transitions(
@@ -50,6 +53,7 @@ def arrays_from_transitions(
     actions = _count(n_actions, "n_actions", int(a.max()))
     total = live + int(ends.any())  # transitions that end an episode lead to one added state
     following = np.where(ends, total - 1, following)
+    check_memory(ROW_BYTES * float(total) * actions, f"an MDP of {total} states and {actions} actions")
     pairs = s * actions + a
     if prior > 0 and np.unique(pairs).size * total > MAX_PRIOR_ENTRIES:
         raise InputError(f"prior makes all {np.unique(pairs).size} x {total} entries positive: too many for memory")

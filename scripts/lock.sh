@@ -19,7 +19,7 @@ fi
 "$work/venv/bin/uv" pip compile --quiet --python "$work/venv/bin/python" \
   --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
   --no-emit-index-url --no-header --no-annotate \
-  --extra gymnasium --extra minari --extra minatar --extra onnx --extra sweeps --extra tensorboard --group dev --output-file "$work/constraints.txt" pyproject.toml
+  --extra gymnasium --extra minari --extra minatar --extra onnx --extra optuna --extra sweeps --extra tensorboard --group dev --output-file "$work/constraints.txt" pyproject.toml
 "$work/venv/bin/python" scripts/check_lock.py "$work/constraints.txt"
 
 cat "$work/constraints.txt" > constraints.txt

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ipe import EvaluationPolicy, evaluation_policy
 from ipe.base.arrays import Array
 from ipe.checks import Form
+from ipe.inverse.choice import METHODS_OF
 from ipe.inverse.closed_forms import has_exact_successors
 from ipe.inverse.problem import Norm
-from ipe.inverse.solve import METHODS_OF
 from ipe.mdp import FiniteMDP
 from tests.oracles import (
     box_problem,

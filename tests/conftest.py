@@ -30,9 +30,9 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     return call
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def tables_as_before() -> Iterator[None]:
-    """The tables of behaviours and updates, without what the test has made known to them."""
+    """Leave the tables of behaviours and updates without what the test has made known to them."""
     tables: list[Table[Any]] = [BEHAVIOURS, UPDATES]
     before = [dict(table) for table in tables]
     yield

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.stats import t as student
 
 from ipe.deep.environments import make_environment
 from ipe.deep.randomness import FrameDraws
@@ -137,6 +138,10 @@ class Oracle:
         self.policy_optimiser = self._optimiser(policy, settings.policy_step_size)
         self.environment = make_environment(settings.environment, seed)
         self.draws = FrameDraws([seed], settings.batch)
+        self.chances = FrameDraws([seed], 0, 3)
+        self.held, self.remaining = 0, 0
+        prior = getattr(settings, "bmc_prior", 1.0)
+        self.posterior, self.returns = (prior, prior + 0.01), list[float]()
         self.history: list[Transition] = []
         self.frame = 0
         self.seen: dict[str, float] = {}
@@ -159,7 +164,46 @@ class Oracle:
             self._update(minibatch)
         if beyond > 0 and self.frame % own.target_period == 0:
             self.target = [w.copy() for w in self.q]
+        if beyond > 0 and own.behaviour == "ez-greedy":
+            self._repeat(end)
+        if beyond > 0 and own.behaviour == "epsilon-bmc":
+            self._combine(self.history[-1])
         self.action = self._act()
+
+    def _repeat(self, end: str) -> None:
+        """Ez-greedy: was the action an exploring one, and how often is it taken again?"""
+        chance = float(np.float32(self.chances.action(self.frame)[0]))
+        if self.remaining > 0:
+            self.remaining -= 1
+        else:
+            n = len(self.probabilities)
+            share = self.seen_epsilon / n / self.probabilities[self.action]
+            if chance < share:
+                longest = int(getattr(self.settings, "longest"))  # noqa: B009
+                weights = 1.0 / np.arange(1, longest + 1) ** 2
+                duration = 1 + int(np.searchsorted(np.cumsum(weights) / weights.sum(), chance / share, side="right"))
+                self.held, self.remaining = self.action, duration - 1
+        if end:
+            self.remaining = 0
+
+    def _combine(self, last: Transition) -> None:
+        """Epsilon-BMC's posterior, by the moments that the paper gives."""
+        q = forward(self.q, last.after[None])[0][0]
+        discount = 0.0 if last.end == "terminated" else self.settings.gamma
+        greedy, even = last.r + discount * q.max(), last.r + discount * q.mean()
+        a, b = self.posterior
+        epsilon = a / (a + b)
+        seen = (1 - epsilon) * greedy + epsilon * even
+        self.returns.append(seen)
+        t, certainty = len(self.returns), float(getattr(self.settings, "bmc_certainty"))  # noqa: B009
+        variance = float(np.var(self.returns, ddof=1)) if t > 1 else 0.0
+        shape = certainty + t / 2
+        rate = certainty + t / 2 * (variance + np.mean(self.returns) ** 2 / (1 + t))
+        e_u, e_q = (student.pdf(seen, 2 * shape, mean, np.sqrt(rate / shape)) for mean in (even, greedy))
+        m = a / (a + b + 1) * (e_u * (a + 1) + e_q * b) / (e_u * a + e_q * b)
+        s = a / (a + b + 1) * (a + 1) / (a + b + 2) * (e_u * (a + 2) + e_q * b) / (e_u * a + e_q * b)
+        r = (m - s) / (s - m**2)
+        self.posterior = m * r, (1 - m) * r
 
     def kept(self) -> int:
         """How many transitions the replay holds: the last `replay`, fewer if truncated ones take up the room.
@@ -191,6 +235,9 @@ class Oracle:
         values = forward(self.target, ahead)[0]
         chosen = forward(self.q if own.double_q else self.target, ahead)[0].argmax(axis=1)
         best = values[rows, chosen]
+        if own.behaviour.startswith("munchausen"):
+            bonus, best = self._munchausen(forward(self.target, here)[0][rows], values, actions)
+            total = total + bonus
         q, hidden = forward(self.q, here)
         delta = q[rows, actions] - (total + discount * best)
         error = np.zeros_like(q)
@@ -218,6 +265,15 @@ class Oracle:
         error *= goes_on[:, None] / len(batch)
         self.policy = self.policy_optimiser.step(self.policy, gradient(self.policy, after, hidden, error))
         self.seen["ipe_error"] = float(abs(delta).mean())
+
+    def _munchausen(self, q: Array, q_next: Array, actions: Any) -> tuple[Array, Array]:
+        """The scaled log-probabilities of the actions, and the soft values of the states ahead."""
+        weight, tau, clip = (getattr(self.settings, f"munchausen_{name}") for name in ("weight", "temperature", "clip"))
+        log = tau * np.log(softmax(q / tau))[np.arange(len(q)), actions]
+        pi = softmax(q_next / tau)
+        bonus: Array = weight * np.clip(log, -clip, 0.0)
+        soft: Array = (pi * q_next).sum(axis=1) + tau * entropy(pi)
+        return bonus, soft
 
     def _targets(self, minibatch: list[int]) -> tuple[Array, Array, Array]:
         """Sums of discounted rewards, what the bootstrap is multiplied by, and the states that it is taken from."""
@@ -248,12 +304,25 @@ class Oracle:
         elif own.behaviour == "epsilon-greedy":
             self.seen["epsilon"] = self._scheduled()
             pi = epsilon_greedy(q, self.seen["epsilon"])
+        elif own.behaviour in ("ez-greedy", "munchausen", "epsilon-bmc", "ebe"):
+            self.seen["epsilon"] = self._other_epsilon(q)
+            pi = epsilon_greedy(q, self.seen["epsilon"])
+            if own.behaviour == "ez-greedy" and self.remaining > 0:
+                pi = np.eye(len(q))[self.held]
         elif own.behaviour == "boltzmann":
             pi = softmax(q / own.temperature)
         if self.frame < own.warm_up:
             pi = np.full(len(q), 1 / len(q))
+        self.probabilities, self.seen_epsilon = pi, self.seen.get("epsilon", 0.0)
         number = float(self.draws.action(self.frame)[0])
         return int(np.searchsorted(np.cumsum(pi), number, side="right"))
+
+    def _other_epsilon(self, q: Array) -> float:
+        if self.settings.behaviour == "epsilon-bmc":
+            return self.posterior[0] / sum(self.posterior)
+        if self.settings.behaviour == "ebe":
+            return float(entropy(softmax(q / self.settings.temperature)) / np.log(len(q)))
+        return self._scheduled()
 
     def _scheduled(self) -> float:
         own = self.settings.epsilon

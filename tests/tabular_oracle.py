@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 from scipy.optimize import brentq
+from scipy.stats import t as student
 
 from ipe.base.arrays import Array
 from ipe.mdp import FiniteMDP
@@ -20,7 +21,9 @@ from tests.oracles import dense_transitions
 
 DEFAULTS: dict[str, float] = {
     "alpha_q": 0.5, "alpha_pi": 0.05, "tau": 0.0, "beta": 0.1, "epsilon": 0.1, "anneal_steps": 100.0,
-    "initial_epsilon": 1.0, "final_epsilon": 0.1, "temperature": 1.0, "sigma": 1.0,
+    "initial_epsilon": 1.0, "final_epsilon": 0.1, "temperature": 1.0, "sigma": 1.0, "fixed_epsilon": 0.1,
+    "bmc_prior": 5.0, "bmc_certainty": 500.0, "longest": 10_000.0, "munchausen_weight": 0.9,
+    "munchausen_temperature": 0.03, "munchausen_clip": 1.0,
 }  # fmt: skip
 
 
@@ -36,8 +39,8 @@ def splitmix64(start: int, count: int) -> list[int]:
     return words
 
 
-def uniform_numbers(seed: int, run: int, steps: int) -> tuple[list[tuple[float, float]], list[float]]:
-    """Two numbers per step, for action and next state; and one per start state, the first at index 0."""
+def uniform_numbers(seed: int, run: int, steps: int) -> tuple[list[tuple[float, float]], list[float], list[float]]:
+    """Two numbers per step, for action and next state; one per start state, the first at index 0; one for memories."""
     key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), run)
 
     def words(stream: int, count: int) -> list[int]:
@@ -45,7 +48,8 @@ def uniform_numbers(seed: int, run: int, steps: int) -> tuple[list[tuple[float, 
         return splitmix64(high * 2**32 + low, count)
 
     moves = [(word // 2**32 / 2**32, word % 2**32 / 2**32) for word in words(0, steps)]
-    return moves, [word // 2**32 / 2**32 for word in words(1, steps + 1)]
+    starts, chances = ([word // 2**32 / 2**32 for word in words(stream, steps + 1)] for stream in (1, 2))
+    return moves, starts, chances
 
 
 def softmax(logits: Array) -> Array:
@@ -131,7 +135,10 @@ class Oracle:
         self.average = np.zeros(mdp.rewards.shape)
         for s in range(mdp.n_states):
             self.average[s, self.actions(s)] = 1.0 / max(1, len(self.actions(s)))
-        self.numbers, self.starts = uniform_numbers(self.seed, self.run, self.steps)
+        self.held, self.remaining, self.square = 0, 0, 0.0
+        self.posterior = (self.parameters["bmc_prior"], self.parameters["bmc_prior"] + 0.01)
+        self.returns: list[float] = []
+        self.numbers, self.starts, self.chances = uniform_numbers(self.seed, self.run, self.steps)
         self.start = np.where(mdp.terminal, 0.0, 1.0 / (~mdp.terminal).sum()) if mdp.start is None else mdp.start
         self.t, self.state = 0, pick(self.start, self.starts[0])
         self.past: list[tuple[int, int, float, bool]] = []
@@ -161,9 +168,18 @@ class Oracle:
         if self.behaviour == "exponential":
             factor = (p["final_epsilon"] / p["initial_epsilon"]) ** (1 / p["anneal_steps"])
             return float(max(p["final_epsilon"], p["initial_epsilon"] * factor**t))
-        if self.behaviour == "vdbe":
+        if self.behaviour == "fixed-epsilon":
+            return p["fixed_epsilon"]
+        if self.behaviour in ("ez-greedy", "munchausen"):
+            return p["epsilon"]
+        if self.behaviour == "epsilon-bmc":
+            return self.posterior[0] / sum(self.posterior)
+        if self.behaviour == "ebe":
+            q = self.q[s, self.actions(s)]
+            return entropy(softmax(q / p["temperature"])) / np.log(len(q)) if len(q) > 1 else 0.0
+        if self.behaviour in ("vdbe", "vdbe-softmax"):
             return float(self.epsilon_table[s])
-        if self.behaviour == "epsilon-ipe":
+        if self.behaviour in ("epsilon-ipe", "ez-epsilon-ipe"):
             return matched_epsilon(self.policy(s))
         return 0.0
 
@@ -188,6 +204,14 @@ class Oracle:
             pi[here] = softmax(self.q[s, here] / self.parameters["temperature"])
         elif self.behaviour == "tau-ipe":
             pi[here] = matched_boltzmann(self.q[s, here], self.policy(s))
+        elif self.behaviour == "munchausen-softmax":
+            pi[here] = softmax(self.q[s, here] / self.parameters["munchausen_temperature"])
+        elif self.behaviour == "vdbe-softmax":
+            q, epsilon = self.q[s, here], self.epsilon(s)
+            scaled = np.interp(q, (q.min(), q.max()), (-1.0, 1.0)) if np.ptp(q) > 0 else np.zeros(len(q))
+            pi[here] = (1 - epsilon) * self.greedy(s) + epsilon * softmax(scaled)
+        elif self.behaviour.startswith("ez-") and self.remaining > 0 and self.held in here:
+            pi[self.held] = 1.0
         elif self.behaviour == "conservative":
             pi[here] = self.average[s, here]
         else:
@@ -197,21 +221,68 @@ class Oracle:
 
     def step(self) -> tuple[int, int, float, int]:
         s, (to_act, to_move) = self.state, self.numbers[self.t]
-        a = pick(self.probabilities(s), to_act)
+        acted_on, epsilon = self.probabilities(s), self.epsilon(s)
+        a = pick(acted_on, to_act)
         following = pick(self.p[s, a], to_move)
         reward, ended = float(self.r[s, a, following]), bool(self.mdp.terminal[following])
         self.past.append((s, a, reward, ended))
         if self.order == "policy-first":
             self._update_policy(following)
-        best = 0.0 if ended else self.q[following, self.actions(following)].max()
-        change = self.parameters["alpha_q"] * (reward + self.parameters["gamma"] * best - self.q[s, a])
+        q_next = np.zeros(1) if ended else self.q[following, self.actions(following)]
+        best, bonus = float(q_next.max()), 0.0
+        if self.behaviour.startswith("munchausen"):
+            bonus, best = self._munchausen(s, a, q_next, ended)
+        change = self.parameters["alpha_q"] * (reward + bonus + self.parameters["gamma"] * best - self.q[s, a])
         self.q[s, a] += change
         if self.order == "q-first":
             self._update_policy(following)
         self._update_behaviour(s, change)
+        if self.behaviour.startswith("ez-"):
+            self._repeat(s, a, acted_on[a], epsilon, ended)
+        self._combine(reward, q_next)
         self.t += 1
         self.state = pick(self.start, self.starts[self.t]) if ended else following
         return s, a, reward, following
+
+    def _munchausen(self, s: int, a: int, q_next: Array, ended: bool) -> tuple[float, float]:
+        """The scaled log-probability of the action, and the soft value of the next state."""
+        weight, tau, clip = (self.parameters[f"munchausen_{name}"] for name in ("weight", "temperature", "clip"))
+        here = self.actions(s)
+        scaled = self.q[s, here] / tau
+        log = float(tau * (scaled - scaled.max() - np.log(np.exp(scaled - scaled.max()).sum()))[list(here).index(a)])
+        pi = softmax(q_next / tau)
+        return weight * max(log, -clip), 0.0 if ended else float(pi @ q_next) + tau * entropy(pi)
+
+    def _repeat(self, s: int, a: int, probability: float, epsilon: float, ended: bool) -> None:
+        """Ez-greedy: was the action an exploring one, and how often is it taken again?"""
+        here, chance = self.actions(s), self.chances[self.t]
+        if self.remaining > 0 and self.held in here:
+            self.remaining -= 1
+        else:
+            share = epsilon / len(here) / probability
+            self.held, self.remaining = a, 0
+            if chance < share:
+                weights = 1.0 / np.arange(1, int(self.parameters["longest"]) + 1) ** 2
+                self.remaining = int(np.searchsorted(np.cumsum(weights) / weights.sum(), chance / share, side="right"))
+        if ended:
+            self.remaining = 0
+
+    def _combine(self, reward: float, q_next: Array) -> None:
+        """Epsilon-BMC's posterior, by the moments that the paper gives."""
+        a, b = self.posterior
+        greedy, even = (reward + self.parameters["gamma"] * value for value in (q_next.max(), q_next.mean()))
+        epsilon = a / (a + b)
+        seen = (1 - epsilon) * greedy + epsilon * even
+        self.returns.append(seen)
+        t, certainty = len(self.returns), self.parameters["bmc_certainty"]
+        variance = float(np.var(self.returns, ddof=1)) if t > 1 else 0.0
+        shape = certainty + t / 2
+        rate = certainty + t / 2 * (variance + np.mean(self.returns) ** 2 / (1 + t))
+        e_u, e_q = (student.pdf(seen, 2 * shape, mean, np.sqrt(rate / shape)) for mean in (even, greedy))
+        m = a / (a + b + 1) * (e_u * (a + 1) + e_q * b) / (e_u * a + e_q * b)
+        s = a / (a + b + 1) * (a + 1) / (a + b + 2) * (e_u * (a + 2) + e_q * b) / (e_u * a + e_q * b)
+        r = (m - s) / (s - m**2)
+        self.posterior = m * r, (1 - m) * r
 
     def _update_behaviour(self, s: int, change: float) -> None:
         if self.behaviour == "conservative":
@@ -259,6 +330,10 @@ class Oracle:
         if self.update == "fenchel":
             self.y[s, a] += self.parameters["beta"] * (delta - self.y[s, a])
             error = 2 * self.y[s, a]
+        if self.update == "scale-free":
+            memory = self.parameters.get("memory", 0.01)
+            self.square = (1 - memory) * self.square + memory * delta**2 if self.square else delta**2
+            error = 2 * delta / (self.square or 1.0)
         descended: Array = theta - alpha * error * gamma * pi * (q - v) - alpha * tau * pi * bonus
         return descended
 

@@ -11,7 +11,7 @@ import pytest
 from ipe.base.sealed import _NECKS, _whole
 from ipe.cli import main
 from ipe.errors import InputError
-from ipe.experiments.manifests import read_manifest
+from ipe.experiments.publications import read_manifest
 from ipe.experiments.results import load_results
 from ipe.experiments.status import sweep_status
 from tests.store_helpers import make_store, make_sweep, publish, publish_all

@@ -19,6 +19,7 @@ from ipe.errors import InputError
 from ipe.experiments import make_sweep, run_sweep
 from tests.environment_helpers import OWN
 from tests.test_deep_evaluation import SMALL, Make, make, network
+from tests.tiers import tiered
 
 __all__ = ["make"]  # the fixture
 
@@ -50,7 +51,7 @@ def by_hand(folder: Path, name: str, seed: int, encoded: NDArray[Any], actions: 
     return np.stack([network(folder, name, seed, x.astype(np.float64), actions) for x in encoded])
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", tiered(CASES, "vectors", "binary images"))
 def test_values_and_policy_are_those_of_the_network_by_hand(make: Make, case: str) -> None:
     folder, agent, shown = made(make, case)
     encoded = agent.encode(shown) / (255.0 if "bytes" in case or "grey" in case else 1.0)
@@ -68,7 +69,7 @@ def test_values_and_policy_are_those_of_the_network_by_hand(make: Make, case: st
     np.testing.assert_allclose(share, epsilon_ipe(q[3], logits[3]), atol=0.04)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", tiered(CASES, "vectors", "binary images"))
 def test_the_module_of_torch_equals_the_agent(make: Make, case: str) -> None:
     torch = pytest.importorskip("torch")
     _, agent, shown = made(make, case)
@@ -83,7 +84,7 @@ def test_the_module_of_torch_equals_the_agent(make: Make, case: str) -> None:
     }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", tiered(CASES, "vectors", "binary images"))
 def test_the_onnx_file_equals_the_agent(make: Make, case: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -26,6 +26,6 @@ def test_draws_and_refit_are_refused_by_name(capsys: pytest.CaptureFixture[str],
     np.savez(tmp_path / "q.npz", q=np.zeros((2, 2)))
     arrays = ("--transitions", str(tmp_path / "batch.npz"), "--q", str(tmp_path / "q.npz"), "--gamma", "0.9")
     for words in ((lake, "--draws", "-1"), (*arrays, "--draws", "-1")):
-        assert "--draws must be a whole number of 0 or more, found -1" in refusal(capsys, *words)
+        assert "--draws must be at least 0, found -1" in refusal(capsys, *words)
     assert "draws must be a whole number from 0 to 2^63 - 1" in refusal(capsys, lake, "--draws", str(2**63))
     assert "refit is not for numbered states" in refusal(capsys, lake, "--refit", "--frames", "50")

@@ -169,6 +169,7 @@ def test_a_saved_dqn_is_audited(tmp_path: Path) -> None:
         audit_sb3(7, env="CartPole-v1")
 
 
+@pytest.mark.slow
 def test_the_policy_network_of_epsilon_ipe_is_used_and_numbered_states_are_a_table(tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.envs import FakeImageEnv

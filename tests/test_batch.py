@@ -9,7 +9,7 @@ from hypothesis import given
 import ipe
 from ipe.mdp import FiniteMDP
 from ipe.planning import policy_values
-from ipe.planning.batch import many_policy_values
+from ipe.planning.evaluation import many_policy_values
 from tests.strategies import generators, mdps, random_pi
 
 

@@ -191,6 +191,7 @@ def test_a_deterministic_policy_is_followed(kind: str) -> None:
     assert (draws(kind, np.eye(3)[1], 100) == 1).all()
 
 
+@pytest.mark.slow
 def test_one_key_per_run_gives_the_same_draw_in_every_batch() -> None:
     keys = jax.random.split(jax.random.key(1), 6)
     pi = jnp.asarray(PI, jnp.float32)

@@ -17,6 +17,7 @@ from ipe import entropy as en
 from ipe.behaviours import epsilon_ipe
 from ipe.errors import InputError
 from tests.test_entropy import BACKENDS, Floats, backend, mpmath
+from tests.tiers import tiered
 
 
 def exact_softmax(numbers: list[Any]) -> list[Any]:
@@ -69,7 +70,7 @@ def rows(n: int, kind: str, dtype: str, count: int = 8) -> tuple[Floats, Floats,
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["spread", "near ties", "ties"])
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", tiered(BACKENDS, "numpy"))
 def test_probabilities_are_as_accurate_as_the_entropy_allows(name: str, kind: str, dtype: str) -> None:
     unit = float(np.finfo(dtype).eps)
     with backend(name) as (array, run):
@@ -167,6 +168,7 @@ def test_no_policy_of_this_entropy_has_a_larger_expected_value(seed: int, n: int
     np.testing.assert_allclose(en.boltzmann_from_probabilities(q, pi), b, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
     rng = np.random.default_rng(6)
     q, logits = rng.standard_normal((64, 4)).astype("float32"), rng.standard_normal((64, 4)).astype("float32")

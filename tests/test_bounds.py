@@ -369,6 +369,7 @@ def test_terminal_states_alone_are_no_trouble(gamma: float) -> None:
     assert bound.left == bound.right == bound.ratio == 0.0
 
 
+@pytest.mark.slow
 def test_the_page_of_examples() -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) >= 10

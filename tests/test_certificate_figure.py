@@ -67,9 +67,9 @@ def test_two_chosen_states_keep_the_values_of_every_policy(mdp: ipe.FiniteMDP, s
 def test_the_picture_says_that_the_others_follow_a_fixed_policy(tmp_path: Path) -> None:
     mdp = zoo.river_swim(6)
     figure = draw_polytope(mdp, tmp_path / "p.svg", states=(0, 5))
-    assert figure.axes[0].get_title() == "the other states follow the uniform policy"
+    assert figure.axes[0].get_title() == "all policies in s0 and s5;\nthe other states follow the uniform policy"
     figure = draw_polytope(mdp, states=(0, 5), policy=uniform_policy(mdp))
-    assert figure.axes[0].get_title() == "the other states follow a fixed policy"
+    assert figure.axes[0].get_title() == "all policies in s0 and s5;\nthe other states follow a fixed policy"
 
 
 def test_wrong_states_are_refused() -> None:

@@ -92,6 +92,9 @@ def test_a_run_without_an_episode_is_named(tmp_path: Path, capsys: pytest.Captur
     write_records(folder, Records())
     assert main(["curves", str(folder), "--out", str(tmp_path / "c.png")]) == 2
     assert "seed 7 has not finished an episode within 0 frames, which is how far the run got" in capsys.readouterr().err
+    whole = make_run(tmp_path / "whole", "epsilon-greedy", 0.0)
+    assert main(["curves", str(whole), str(folder), "--out", str(tmp_path / "c.png")]) == 2
+    assert f"is how far {folder}, the shortest of these runs, got" in capsys.readouterr().err
 
 
 def test_a_stopped_run_ends_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,3 +121,5 @@ def test_the_settings_in_which_runs_differ_are_printed(tmp_path: Path, capsys: p
     assert table[0].split()[-2:] == ["epsilon-ipe", "epsilon-greedy"]
     assert any(line.split() == ["width", "128", "256"] for line in table)
     assert not any(line.split()[0] == "frames" for line in table)
+    assert main(["curves", *map(str, runs), "--out", str(tmp_path / "c.svg")]) == 0
+    assert "Settings that differ: width (128, 256)." in (tmp_path / "c.svg").read_text()  # as a comment to the glyphs

@@ -14,7 +14,7 @@ import pytest
 from ipe.cli import display as display_module
 from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import Stopped, stoppable
-from ipe.cli.solve_progress import GapDisplay
+from ipe.cli.solve import GapDisplay
 from ipe.errors import InputError
 
 

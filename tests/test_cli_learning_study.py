@@ -15,6 +15,7 @@ from ipe.cli.reproduce import STUDIES, choose
 pytest.importorskip("Box2D", reason='LunarLander needs Box2D: pip install "ipe-rl[gymnasium]"')
 
 
+@pytest.mark.slow
 def test_a_short_study_is_run_judged_reported_and_gone_on_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,10 +50,12 @@ def test_a_short_study_is_run_judged_reported_and_gone_on_with(
         (["freeway", "--overwrite"], "there is no option --overwrite"),
         (["switch-stay", "--full-grid"], "there is no option --full-grid"),
         (["switch-stay", "--frames", "10"], "there is no option --frames"),
-        (["freeway", "--only", "ipe"], "there is no part 'ipe'; the parts are curves"),
+        (["freeway", "--only", "ipe"], "there is no part 'ipe'; the parts are curves, sensitivity"),
         (["freeway", "--runs", "0"], "--runs must be at least 1"),
         (["freeway", "--frames", "0"], "--frames must be at least 1"),
         (["freeway", "--confirm-seeds", "0"], "--confirm-seeds must be at least 1"),
+        (["freeway", "--cores", "4"], "--cores is for --plan"),
+        (["freeway", "--halving"], "--halving is for the whole grid: give --full-grid too"),
         (
             ["lander"],
             "there is no study 'lander' (did you mean lunar-lander?); the studies are switch-stay, lunar-lander, "
@@ -75,7 +78,12 @@ def test_wrong_words_get_one_sentence(
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_help_of_a_study_names_its_parts(name: str) -> None:
     declared = import_module(STUDIES[name].MODULE)
-    parts = [part.name for part in declared.PARTS] if name == "switch-stay" else list(declared.STUDY.sweeps())
+    if name == "switch-stay":
+        parts = [part.name for part in declared.PARTS]
+    elif name == "exploration":
+        parts = [declared.TABULAR, *declared.group_names()]
+    else:
+        parts = list(declared.STUDY.sweeps())
     text = " ".join((STUDIES[name].__doc__ or "").split())
     (listed,) = re.findall(r"Parts: (.*?)\. ", text)
     assert re.sub(r" \(.*?\)", "", listed).split(", ") == parts

@@ -44,6 +44,7 @@ def test_a_store_becomes_a_page_figures_and_tables(store: Path, capsys: pytest.C
     assert len(open_store(store).jobs) == 4
 
 
+@pytest.mark.slow
 def test_a_report_is_not_replaced_unasked(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(store), "--out", str(store / "mine")]) == 0
     before = files(store / "mine")

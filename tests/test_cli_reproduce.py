@@ -67,6 +67,7 @@ def test_wrong_words_get_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_example_script_runs(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "first_steps.py"), "--states", "2000", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -13,6 +13,7 @@ pytest.importorskip("gymnasium")
 
 from ipe.cli.display import Display
 from ipe.cli.sweep import Arguments, _again
+from ipe.cli.sweep_plan import _memory
 from ipe.cli.sweep_progress import progress_line, show_sweep
 from ipe.deep.environments import episode_seed
 from ipe.experiments.calibration import Calibration
@@ -35,6 +36,7 @@ def run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 # ---- running
 
 
+@pytest.mark.slow
 def test_a_shard_runs_here(run: Run, tmp_path: Path) -> None:
     code, out, err = run("sweep", "grid.toml", "--shard", "0/2")
     assert (code, out) == (0, "1 of 1 jobs done: 2 runs done, 0 failed, 0 diverged; in runs/small\n")
@@ -51,6 +53,7 @@ def test_a_shard_runs_here(run: Run, tmp_path: Path) -> None:
     assert err.startswith("ipe sweep: runs/small was made for another sweep: ")
 
 
+@pytest.mark.slow
 def test_runs_that_fail_are_said(run: Run, tmp_path: Path) -> None:
     options = f'bad = {episode_seed(1, 4)}, fault = "raise"'
     (tmp_path / "grid.toml").write_text(toml(2, options, "", frames=300))
@@ -142,9 +145,10 @@ def test_a_plan_measures_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     assert lines[2].split() == ["runs", "60", "(30", "seeds", "each),", "in", "8", "jobs"]
     assert lines[3].split() == ["frames", "60M"]
     assert re.fullmatch(r"disk +about [\d.]+MB of results; checkpoints up to [\d.]+[kM]B", lines[4])
-    assert re.fullmatch(r"time +about .* here, on \d+ cores?", lines[5])
-    assert re.fullmatch(r"time +about .* on 64 cores", lines[6])
-    assert lines[7] == "measured for some seconds on this machine: 1 program"
+    assert re.fullmatch(r"memory +about [\d.]+[MG]B in \d+ process(es)?, of [\d.]+[MG]B available here", lines[5])
+    assert re.fullmatch(r"time +about .* here, on \d+ cores?", lines[6])
+    assert re.fullmatch(r"time +about .* on 64 cores", lines[7])
+    assert lines[8] == "measured for some seconds on this machine: 1 program"
     assert [path.name for path in tmp_path.iterdir()] == ["grid.toml"]
 
 
@@ -155,7 +159,7 @@ def test_a_plan_of_the_appendix() -> None:
 
     def measure(shapes: Any) -> list[Calibration]:
         asked.extend(shapes)
-        return [Calibration(seeds, 10.0, 1e-3 * seeds, 10**7, 0.01) for _, seeds in shapes]
+        return [Calibration(seeds, 10.0, 1e-3 * seeds, 10**7, 3 * 10**8, 0.01) for _, seeds in shapes]
 
     plan = plan_sweep(sweep, jobs(sweep), [1, 2], measure)
     assert (plan.settings, plan.runs, plan.frames) == (243, 7290, 3_645_000_000)
@@ -166,7 +170,15 @@ def test_a_plan_of_the_appendix() -> None:
     assert plan.seconds[1] == pytest.approx(3_645_000_000 * 1e-3 + 10.0 * plan.jobs)
     assert plan.seconds[2] == pytest.approx(plan.seconds[1] / 2, rel=0.01)
     assert plan.work_bytes == {1: 3 * 8 * 10**7, 2: 2 * 3 * 8 * 10**7}
+    # Three hundred megabytes per process, and eighty for the eight seeds of the largest.
+    assert plan.memory_bytes == {1: 38 * 10**7, 2: 2 * 38 * 10**7}
     assert plan.result_bytes == pytest.approx(3_645_000_000 * (0.01 * 20 + 0.048) + 8000 * plan.jobs)
+
+
+def test_a_plan_says_when_memory_is_too_little() -> None:
+    assert _memory(3 * 10**9, 2, 16 * 10**9) == "about 3GB in 2 processes, of 16GB available here"
+    assert _memory(3 * 10**9, 1, 2 * 10**9) == "about 3GB in 1 process, of 2GB available here: TOO LITTLE"
+    assert _memory(3 * 10**9, 1, None) == "about 3GB in 1 process"
 
 
 def test_a_plan_of_many_programs_measures_some() -> None:
@@ -175,7 +187,7 @@ def test_a_plan_of_many_programs_measures_some() -> None:
 
     def measure(shapes: Any) -> list[Calibration]:
         asked.extend(settings.width for settings, _ in shapes)
-        return [Calibration(seeds, 0.0, float(settings.width), 0, 0.0) for settings, seeds in shapes]
+        return [Calibration(seeds, 0.0, float(settings.width), 0, 0, 0.0) for settings, seeds in shapes]
 
     plan = plan_sweep(sweep, jobs(sweep), [1], measure)
     assert asked == [1, 13, 26, 38, 51, 63, 76, 88]
@@ -186,7 +198,7 @@ def test_a_plan_of_many_programs_measures_some() -> None:
 
 def test_one_seed_takes_as_long_as_two() -> None:
     sweep = small_sweep(seeds=9)
-    plan = plan_sweep(sweep, jobs(sweep, 8), [1], lambda own: [Calibration(n, 0.0, 1.0 * n, 0, 0.0) for _, n in own])
+    plan = plan_sweep(sweep, jobs(sweep, 8), [1], lambda own: [Calibration(n, 0.0, 1.0 * n, 0, 0, 0.0) for _, n in own])
     assert plan.seconds[1] == 1500 * 9
     assert makespan([5.0, 1.0, 1.0, 1.0], 2) == 5.0
 

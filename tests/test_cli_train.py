@@ -21,6 +21,7 @@ import pytest
 from gymnasium import spaces
 from pydantic import BaseModel
 
+from ipe.behaviours import Behaviour, Hyperparameter
 from ipe.cli.interrupt import hearing_signals
 from ipe.cli.options import option_names
 from ipe.cli.parsing import parse
@@ -30,8 +31,10 @@ from ipe.cli.train import Arguments
 from ipe.cli.training_progress import batch_line, seconds_left, table_lines
 from ipe.cli.training_report import best_trailing
 from ipe.cli.training_settings import settings_from
-from ipe.deep import Progress, SeedProgress, TrainingSettings, paper_settings
+from ipe.deep import Progress, SeedProgress, TrainingSettings, default_settings, paper_settings
 from ipe.deep.environments import episode_seed
+from ipe.deep.settings import extra_fields
+from ipe.entropy import softmax
 from ipe.errors import InputError
 from ipe.experiments.results import load_results
 from ipe.experiments.status import sweep_status
@@ -77,6 +80,14 @@ class Wandering(gymnasium.Env):  # type: ignore[misc]
         return x, float(action), self._t == 10, False, {}
 
 
+bold = Behaviour(
+    "bold",
+    "with probabilities in proportion to exp(boldness Q)",
+    probabilities=lambda view, numbers: softmax(numbers["boldness"] * view.q, view.allowed),
+    hyperparameters=(Hyperparameter("boldness", "How much larger values are preferred.", 2.0, high=10.0),),
+)
+
+
 if "Wandering-v0" not in gymnasium.registry:
     gymnasium.register("Wandering-v0", entry_point=Wandering)
 
@@ -94,7 +105,7 @@ def process(*words: str, **options: Any) -> subprocess.Popen[str]:
 def settings_of(*words: str) -> TrainingSettings:
     arguments = parse(Arguments, words, "ipe train")
     assert arguments is not None
-    return settings_from(str(arguments.environment), changes(arguments.settings))
+    return settings_from(str(arguments.environment), changes(arguments.training), arguments.settings)
 
 
 def model_paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -110,7 +121,9 @@ def test_every_setting_has_an_option() -> None:
     expected = {path.replace("_", "-") for path in model_paths(TrainingSettings)}
     expected = (expected - {"environment.id", "environment.frame-limit"}) | {"frame-limit"}
     others = {"environment", "resume", "seeds", "out", "processes", "batch-seeds", "checkpoint-seconds", "tensorboard"}
-    assert set(option_names(Arguments)) == expected | others
+    others |= {"settings", "plan"}
+    numbers = {name.replace("_", "-") for name in extra_fields()}
+    assert expected | others <= set(option_names(Arguments)) <= expected | others | numbers
 
 
 def test_help_has_a_text_and_a_default_for_every_option(run: Run) -> None:
@@ -119,16 +132,16 @@ def test_help_has_a_text_and_a_default_for_every_option(run: Run) -> None:
     assert code == 0
     for name in set(option_names(Arguments)) - {"environment"}:
         assert re.search(rf"--{re.escape(name)} .*?\w+ \w+", text), name
-    for part in ("epsilon options", "optimiser options", "environment options", "settings options"):
+    for part in ("epsilon options", "optimiser options", "environment options", "training options"):
         assert part in out
     assert (
         "Frames between copies of the Q-network to the target network. 1: no target network. (default: 500; "
         "MinAtar 100)" in text
     )
-    assert "(default: 128; 256 with boltzmann and epsilon-greedy; MinAtar 128)" in text
+    assert re.search(r"\(default: 128; 256 with [^)]*boltzmann[^)]* epsilon-greedy[^)]*; MinAtar 128\)", text)
     assert "(default: none; LunarLander 5000)" in text
     assert "delta^2 (paper), or |delta| (absolute)" in text
-    assert not re.search(r":math:|\\|`", out.partition("settings options")[2])
+    assert not re.search(r":math:|\\|`", out.partition("training options")[2])
 
 
 def in_environment(settings: TrainingSettings, **own: Any) -> TrainingSettings:
@@ -151,13 +164,13 @@ def in_environment(settings: TrainingSettings, **own: Any) -> TrainingSettings:
             paper_settings("X", optimiser={"kind": "adam", "momentum": 0.8, "clip": 10.0}),
         ),
         (
-            "X --gamma 0.9 --width 64 --value-step-size 1e-4 --policy-step-size 1e-5 --target-period 7 --batch 16 "
-            "--replay 1000 --warm-up 9 --update-every 4 --policy-update absolute --entropy-bonus .1 --delta-q online "
-            "--double-q --huber 1 --n-step 3 --precision bfloat16",
+            "FrozenLake-v1 --gamma 0.9 --width 64 --value-step-size 1e-4 --policy-step-size 1e-5 --target-period 7 "
+            "--batch 16 --replay 1000 --warm-up 9 --update-every 4 --policy-update absolute --entropy-bonus .1 "
+            "--delta-q online --double-q --huber 1 --n-step 3 --precision bfloat16",
             paper_settings(
-                "X", gamma=0.9, width=64, value_step_size=1e-4, policy_step_size=1e-5, target_period=7, batch=16,
-                replay=1000, warm_up=9, update_every=4, policy_update="absolute", entropy_bonus=0.1, delta_q="online",
-                double_q=True, huber=1.0, n_step=3, precision="bfloat16",
+                "FrozenLake-v1", gamma=0.9, width=64, value_step_size=1e-4, policy_step_size=1e-5, target_period=7,
+                batch=16, replay=1000, warm_up=9, update_every=4, policy_update="absolute", entropy_bonus=0.1,
+                delta_q="online", double_q=True, huber=1.0, n_step=3, precision="bfloat16",
             ),
         ),
         (
@@ -171,6 +184,59 @@ def in_environment(settings: TrainingSettings, **own: Any) -> TrainingSettings:
 )  # fmt: skip
 def test_options_reach_the_settings(words: str, expected: TrainingSettings) -> None:
     assert settings_of(*shlex.split(words)) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("CartPole-v1", default_settings("CartPole-v1")),
+        ("CartPole-v1 --settings tuned --gamma .9", default_settings("CartPole-v1", gamma=0.9)),
+        ("CartPole-v1 --optimiser.momentum .5", default_settings("CartPole-v1", optimiser={"momentum": 0.5})),
+        ("CartPole-v1 --settings paper", paper_settings("CartPole-v1")),
+        ("LunarLander-v3 --settings paper --width 64", paper_settings("LunarLander-v3", width=64)),
+    ],
+)
+def test_whose_settings_a_run_starts_from(words: str, expected: TrainingSettings) -> None:
+    assert settings_of(*words.split()) == expected
+
+
+def test_the_first_line_says_whose_settings(run: Run) -> None:
+    few = ("--frames", "20", "--processes", "0")
+    for i, (words, said) in enumerate(
+        {
+            "CartPole-v1": "CartPole-v1, epsilon-ipe, tuned settings: 1 seed of 20 frames, in r0\n",
+            "CartPole-v1 --width 8 --epsilon.final .1 --behaviour epsilon-greedy": "CartPole-v1, epsilon-greedy, tuned "
+            "settings but for --width, --epsilon.final: 1 seed of 20 frames, in r1\n",
+            "CartPole-v1 --settings paper": "CartPole-v1, epsilon-ipe, the paper's settings for LunarLander: 1 seed of",
+        }.items()
+    ):
+        code, _, err = run("train", *words.split(), "--out", f"r{i}", *few)
+        assert code == 0
+        assert err.startswith(said)
+
+
+def test_the_numbers_of_a_behaviour_of_the_users_are_options(run: Run, tmp_path: Path) -> None:
+    named = ("train", "CartPole-v1", "--behaviour", f"{OWN}bold")
+    code, out, _ = run(*named, "--help")
+    assert code == 0
+    assert "--boldness X How much larger values are preferred. (default: 2)" in " ".join(out.split())
+    assert run(*named, "--boldness", "3.5", "--frames", "20", "--out", "mine", *SMALL)[0] == 0
+    (setting,) = load_results(tmp_path / "mine").sweep.settings
+    assert setting.settings.model_dump()["boldness"] == 3.5
+    code, out, _ = run("train", "--help")
+    assert "--boldness" not in out
+
+
+@pytest.mark.slow
+def test_a_plan_starts_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("train", "CartPole-v1", "--seeds", "3", "--processes", "2", "--plan")
+    rows = dict(line.split(maxsplit=1) for line in out.splitlines()[1:] if line)
+    assert code == 0
+    assert out.splitlines()[0] == "CartPole-v1 epsilon-ipe"
+    assert rows["runs"] == "3 (3 seeds each), in 1 job"
+    assert re.fullmatch(r"about [\d.]+[MG]B in 1 process, of [\d.]+[MG]B available here", rows["memory"])
+    assert "time" in rows
+    assert not list(tmp_path.iterdir())
 
 
 def test_options_of_any_model() -> None:
@@ -213,6 +279,14 @@ WRONG = {
     "train CartPole-v1 --gama 0.9": "there is no option --gama (did you mean --gamma?)",
     "train CartPole-v1 --epsilon.fnal 0.9": "there is no option --epsilon.fnal (did you mean --epsilon.final?)",
     "train CartPole-v1 --settings.gamma 1": "there is no option --settings.gamma",
+    "train CartPole-v1 --settings papers": "--settings must be one of 'tuned', 'paper'; found 'papers'",
+    "train Taxi-v3 --settings tuned": "no settings were tuned for Taxi-v3, only for CartPole-v1, Acrobot-v1",
+    "train --resume r --settings paper": "--settings has no effect with --resume",
+    "train --resume r --plan": "--plan has no effect with --resume",
+    "train CartPole-v1 --behaviour tests.no_such:thing": "tests.no_such:thing",
+    f"train CartPole-v1 --behaviour {OWN}bold --boldness 11": "boldness = 11 must be in [0, 10]",
+    f"train CartPole-v1 --behaviour {OWN}bold --boldnes 3": "no option --boldnes (did you mean --boldness?)",
+    "train CartPole-v1 --boldness 3": "there is no option --boldness",
     "train CartPole-v1 --environment.frame-limit 9": "there is no option --environment.frame-limit",
     "train CartPole-v1 --lr 0.1": "there is no option --lr: the step sizes are --value-step-size and",
     "train CartPole-v1 --gpu": "there is no option --gpu: training runs on the processor's cores",
@@ -237,14 +311,13 @@ WRONG = {
     "train CartPole-v1 --out .": ". exists and is not an empty folder",
     "train CartPole-v1 --environment.options x": "--environment.options: parameters are key=value",
     "train CartPole-v1 --environment.options x=1": "CartPole-v1(x=1) cannot be made",
-    "train CartPole-v1 --epsilon.final 0.2": "--epsilon.final has no effect with the behaviour epsilon-ipe; "
-    "it is for epsilon-greedy",
+    "train CartPole-v1 --epsilon.final 0.2": "--epsilon.final has no effect with the behaviour epsilon-ipe; it is for",
     "train CartPole-v1 --temperature 2": "--temperature has no effect with the behaviour epsilon-ipe; "
     "it is for boltzmann",
     "train CartPole-v1 --behaviour epsilon-greedy --policy-step-size 1": "--policy-step-size has no effect with the "
-    "behaviour epsilon-greedy; it is for epsilon-ipe and ipe",
+    "behaviour epsilon-greedy; it is for epsilon-ipe, ",
     "train CartPole-v1 --behaviour boltzmann --delta-q online": "--delta-q has no effect with the behaviour boltzmann",
-    "train CartPole-v1 --optimiser.momentum .5": "--optimiser.momentum has no effect with rmsprop",
+    "train CartPole-v1 --settings paper --optimiser.momentum .5": "--optimiser.momentum has no effect with rmsprop",
     "train CartPole-v1 --channels 8": "--channels has no effect with CartPole-v1, which shows vectors",
     "train CartPol-v1": "there is no environment 'CartPol-v1' (did you mean CartPole-v1?)",
     "train Pendulum-v1": "Pendulum-v1: expected a Discrete action space",
@@ -288,7 +361,8 @@ def test_train_resume_evaluate(run: Run, tmp_path: Path) -> None:
     words = ("train", f"{OWN}Wandering-v0", *SMALL, "--seeds", "3,5")
     code, out, err = run(*words, "--frames", "300", "--out", "a")
     assert code == 0
-    assert f"{OWN}Wandering-v0, epsilon-ipe: 2 seeds of 300 frames, in a\n" in err
+    origin = "the paper's settings for LunarLander but for --width, --batch, --replay"
+    assert f"{OWN}Wandering-v0, epsilon-ipe, {origin}: 2 seeds of 300 frames, in a\n" in err
     assert "seeds 3, 5: frame 300 of 300, return of the last 20 episodes " in err
     assert err.rstrip().endswith("; done")
     header, *rows, empty, wrote, following = out.splitlines()
@@ -325,6 +399,26 @@ def test_train_resume_evaluate(run: Run, tmp_path: Path) -> None:
     assert found["mean"] == np.mean(found["seeds"][0]["returns"])
 
 
+def test_evaluate_several_runs_side_by_side(run: Run, tmp_path: Path) -> None:
+    for name, more in (("a", ()), ("b", ("--behaviour", "epsilon-greedy", "--gamma", "0.9"))):
+        assert (
+            run("train", f"{OWN}Wandering-v0", "--frames", "40", "--seeds", "2", "--out", name, *more, *SMALL)[0] == 0
+        )
+    code, out, _ = run("evaluate", "a", "b", "--episodes", "3")
+    assert code == 0
+    title, _, head, *rows = out.splitlines()
+    assert title == f"{OWN}Wandering-v0: greedy on Q; 3 new episodes per trained seed (evaluation seed 0)"
+    assert head.split() == ["run", "seeds", "mean", "return", "standard", "error", "worst", "seed", "best", "seed"]
+    assert [row.split()[:2] for row in rows[:2]] == [["epsilon-ipe", "2"], ["epsilon-greedy", "2"]]
+    alone = json.loads(run("evaluate", "b", "--episodes", "3", "--json")[1])
+    assert rows[1].split()[2] == f"{alone['mean']:.2f}"
+    assert rows[3].split() == ["settings", "that", "differ", "epsilon-ipe", "epsilon-greedy"]
+    assert rows[4].split() == ["gamma", "0.99", "0.9"]
+    assert rows[-1] == "next: ipe curves a b --out curves.png"
+    both = json.loads(run("evaluate", "a", "b", "--episodes", "3", "--json")[1])
+    assert both["runs"][1] == alone
+
+
 def test_a_folder_that_is_in_use_is_left_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "mine.txt").write_text("mine")
@@ -355,6 +449,7 @@ def test_seeds_that_fail_are_said_and_the_others_count(run: Run) -> None:
     assert out.splitlines()[-2:] == [f"left out: {failed}", "next: ipe watch some --out run.gif; ipe audit some"]
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_exit_code_1(run: Run) -> None:
     words = ("train", f"{OWN}Wandering-v0", *SMALL[:-2], "--processes", "1", "--frames", "100", "--out", "a")
     code, out, err = run(*words, "--environment.options", "dies_at=50")
@@ -463,7 +558,7 @@ def test_the_table_is_drawn_in_place_on_a_terminal(run: Run, monkeypatch: pytest
     code, _, err = run("train", f"{OWN}Wandering-v0", *SMALL, "--seeds", "2", "--frames", "500", "--out", "a")
     assert code == 0
     begin, *tables = err.split("\033[J")
-    title = f"{OWN}Wandering-v0, epsilon-ipe: 2 seeds of 500 frames, in a"[:79]
+    title = f"{OWN}Wandering-v0, epsilon-ipe, the paper's settings for LunarLander but for --width"[:79]
     assert begin == f"{title}\n\033[1F"  # one line, and back up
     assert len(tables) >= 2
     assert all(table.endswith("\033[6F") for table in tables[:-1])  # six lines, and back up

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 from ipe import evaluation_policy
 from ipe.base.arrays import Array
+from ipe.inverse.choice import METHODS_OF
 from ipe.inverse.problem import Norm
-from ipe.inverse.solve import METHODS_OF
 from ipe.mdp import FiniteMDP
 from tests.cases import ALL_METHODS, NORMS, RTOL, Case, cases
 from tests.oracles import (

@@ -25,6 +25,7 @@ def test_probability_of_improvement_is_mann_whitneys_u(x: list[float], y: list[f
     assert 0.0 <= found.low <= found.high <= 1.0 + 1e-12
 
 
+@pytest.mark.slow
 def test_its_interval_is_that_of_resampling_pair_by_pair() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(0.5, 1.0, 12), rng.normal(0.0, 1.0, 9)

@@ -136,7 +136,7 @@ def test_what_is_no_exception_passes_through() -> None:
         ("LunarLandr-v3", "there is no environment 'LunarLandr-v3' (did you mean LunarLander-v3?)"),
         ("LunarLander", "there is no environment 'LunarLander' (did you mean LunarLander-v3?)"),
         ("cartpole-v1", "(did you mean CartPole-v1?)"),
-        ("ALE/Pong-v5", "package.module:EnvId"),
+        ("Games/Pong-v5", "package.module:EnvId"),
         ("no_such_package.envs:Own-v0", "there is no module 'no_such_package' to import"),
         ("tests.no_such_module:Own-v0", "there is no module 'tests.no_such_module' to import"),
         ("json:Own-v0", "after importing json, there is no environment 'Own-v0'"),
@@ -145,6 +145,21 @@ def test_what_is_no_exception_passes_through() -> None:
 )
 def test_an_unknown_id(env_id: str, said: str) -> None:
     assert said in refusal(env_id)
+
+
+@pytest.mark.parametrize("env_id", ["ALE/Pong-v5", "ale_py:ALE/Pong-v5"])
+def test_atari_without_its_package(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    assert refusal(env_id) == f"{env_id} needs ale-py, which is not installed: pip install ale-py"
+
+
+def test_atari_comes_preprocessed_and_in_stacks() -> None:
+    pytest.importorskip("ale_py")
+    pytest.importorskip("cv2")
+    environment = make("ALE/Pong-v5", frame_limit=3)
+    assert environment.spec.observation_shape == environment.reset().shape == (84, 84, 4)
+    assert [environment.step(0).truncated for _ in range(3)] == [False, False, True]  # of what the agent sees
+    assert "frameskip cannot be an option" in refusal("ALE/Pong-v5", frameskip=2)
 
 
 def test_a_module_that_fails_when_it_is_imported(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

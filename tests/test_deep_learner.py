@@ -35,10 +35,16 @@ CASES: dict[str, dict[str, Any]] = {
         "behaviour": "epsilon-greedy", "epsilon": {"final": 0.05, "initial": 0.9, "steps": 90, "kind": "exponential"},
         "warm_up": 10, "update_every": 3, "huber": 1.0, "optimiser": {**ADAM, "clip": 0.2}},
     "boltzmann, two steps, double": {"behaviour": "boltzmann", "temperature": 0.3, "n_step": 2, "double_q": True},
+    "ez-greedy, warm-up": {
+        "behaviour": "ez-greedy", "epsilon": {"final": 0.5, "steps": 50}, "longest": 5.0, "warm_up": 10},
+    "munchausen, two steps": {
+        "behaviour": "munchausen", "epsilon": {"final": 0.1, "steps": 50}, "munchausen_temperature": 0.1, "n_step": 2},
 }  # fmt: skip
 MORE: dict[str, dict[str, Any]] = {
     "three steps, double, huber, warm-up, every second frame": {
         "n_step": 3, "double_q": True, "huber": 0.5, "warm_up": 21, "update_every": 2},
+    "epsilon-bmc, warm-up": {"behaviour": "epsilon-bmc", "bmc_prior": 1.0, "bmc_certainty": 1.0, "warm_up": 10},
+    "ebe": {"behaviour": "ebe", "temperature": 0.1},
     "boltzmann, two steps": {"behaviour": "boltzmann", "temperature": 0.3, "n_step": 2},
     "entropy bonus, clipping": {"entropy_bonus": 0.05, "optimiser": {"clip": 0.3}},
     "double, huber, online delta": {"double_q": True, "huber": 0.5, "delta_q": "online"},

@@ -105,7 +105,7 @@ def wrong_way(patch: pytest.MonkeyPatch) -> None:
         return found._replace(theta=-found.theta)
 
     uphill = replace(UPDATES["paper"], gradient=negated)
-    patch.setattr(learner, "UPDATES", {**UPDATES, "paper": uphill})
+    patch.setattr("ipe.deep.programs.UPDATES", {**UPDATES, "paper": uphill})
 
 
 BROKEN = [
@@ -115,7 +115,7 @@ BROKEN = [
     pytest.param("CartPole-v1", "epsilon-ipe", no_end, marks=slow),
     pytest.param("CartPole-v1", "ipe", wrong_way, marks=slow),
     pytest.param(OWN + "Catch-v0", "epsilon-greedy", uphill, marks=slow),
-    (OWN + "Catch-v0", "epsilon-greedy", never_copied),
+    pytest.param(OWN + "Catch-v0", "epsilon-greedy", never_copied, marks=slow),
     pytest.param(OWN + "Catch-v0", "epsilon-ipe", never_copied, marks=slow),
     pytest.param(OWN + "Catch-v0", "ipe", wrong_way, marks=slow),
 ]

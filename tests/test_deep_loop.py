@@ -86,7 +86,7 @@ def test_a_seed_does_not_depend_on_its_batch() -> None:
     whole = run(settings, range(8), 100)
     expected = [result(whole, i) for i in range(8)]
     assert len({own["q.matrix"] for own in expected}) == 8
-    for batch in ([4], [7, 0], [0, 7], [5, 6, 2]):
+    for batch in ([4], [5, 6, 2]):
         loop = run([settings[i] for i in batch], batch, 100)
         for place, i in enumerate(batch):
             assert result(loop, place) == expected[i], (batch, i)
@@ -104,6 +104,7 @@ def test_a_seed_does_not_depend_on_its_batch_at_any_width(behaviour: str, width:
             assert result(loop, place) == result(whole, i), (batch, i)
 
 
+@pytest.mark.slow
 def test_a_clipped_seed_does_not_depend_on_its_batch() -> None:
     """The norm of a gradient is a sum of as many numbers as there are parameters."""
     optimiser = {"kind": "adam", "clip": 0.1}
@@ -115,6 +116,7 @@ def test_a_clipped_seed_does_not_depend_on_its_batch() -> None:
             assert result(loop, place) == result(expected, i), (batch, i)
 
 
+@pytest.mark.slow
 def test_settings_with_different_warm_ups_share_a_batch() -> None:
     settings = [small(DRIFT, warm_up=30, update_every=2), small(DRIFT, warm_up=7, update_every=3)]
     together = run(settings, [0, 1], 120)
@@ -217,7 +219,11 @@ CHECKPOINTED = [
     pytest.param("LunarLander-v3", [0, 1], {"width": 64}, id="LunarLander", marks=needs_box2d),
     pytest.param("minatar/Freeway", [0], {}, id="Freeway", marks=[needs_minatar, pytest.mark.slow]),
     pytest.param(
-        DRIFT, [4], {"optimiser": {"kind": "adam"}, "n_step": 3, "warm_up": 50, "update_every": 3}, id="Drift"
+        DRIFT,
+        [4],
+        {"optimiser": {"kind": "adam"}, "n_step": 3, "warm_up": 50, "update_every": 3},
+        id="Drift",
+        marks=pytest.mark.slow,
     ),
 ]
 

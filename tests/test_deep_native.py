@@ -277,7 +277,7 @@ def test_the_machines_registers_do_not_change_the_bytes(tmp_path: Path) -> None:
         pytest.param(IMAGE, "native", "float32", marks=slow),
         pytest.param(DRIFT, "xla", "float32", marks=slow),
         pytest.param(DRIFT, "native", "bfloat16", marks=[bfloat16, slow]),
-        pytest.param(IMAGE, "native", "bfloat16", marks=bfloat16),
+        pytest.param(IMAGE, "native", "bfloat16", marks=[bfloat16, slow]),
     ],
 )
 def test_training_with_either_is_the_same_but_for_rounding_and_resumes_to_the_byte(
@@ -303,6 +303,7 @@ def test_training_with_either_is_the_same_but_for_rounding_and_resumes_to_the_by
 
 
 @gcc
+@pytest.mark.slow
 def test_a_run_begun_with_them_is_not_resumed_without(monkeypatch: pytest.MonkeyPatch) -> None:
     own = small(DRIFT)
     begun = run(own, [0], 5).checkpoint()
@@ -376,6 +377,7 @@ LOAD = "from ipe.deep.native import library; print(library.loaded().ipe_has_bflo
 
 
 @gcc
+@pytest.mark.slow
 def test_several_processes_that_find_a_damaged_library_all_load_a_sound_one(anew: Path) -> None:
     library.loaded()
     (file,) = anew.iterdir()

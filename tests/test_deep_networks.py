@@ -63,7 +63,7 @@ def by_jax(net: Architecture, layers: Any, x: Any, error: Any) -> Any:
 
 
 @pytest.mark.parametrize("net", VECTORS + IMAGES)
-@pytest.mark.parametrize(("seeds", "batch"), [(1, 1), (3, 7)])
+@pytest.mark.parametrize(("seeds", "batch"), [pytest.param(1, 1, marks=pytest.mark.slow), (3, 7)])
 def test_outputs_and_gradients_are_those_of_a_plain_network(net: Architecture, seeds: int, batch: int) -> None:
     parameters, x = parameters_of(net, seeds), inputs_of(net, seeds, batch)
     error = np.random.default_rng(1).normal(size=(seeds, batch, net.actions)).astype(np.float32)
@@ -132,6 +132,7 @@ def test_the_shapes_and_the_work_of_the_papers_networks() -> None:
     assert lander.multiplications == 8 * 256 + 256 * 256 + 256 * 4
 
 
+@pytest.mark.slow
 def test_bfloat16_rounds_the_factors_of_products_alone() -> None:
     net = VECTORS[0]._replace(width=64)
     parameters, x = parameters_of(net, 2), inputs_of(net, 2, 32)

@@ -171,7 +171,7 @@ def test_the_largest_number_below_one_draws_the_newest_transition() -> None:
 def test_bits_are_packed_eight_to_a_byte_and_found_again(observations: Any) -> None:
     shape = observations.shape[1:]
     form = Format(shape, "uint8", True, 1.0)
-    packed = form.pack(observations)
+    packed = np.stack([form.pack(each) for each in observations])
     assert packed.dtype == np.uint8
     assert packed.shape[1:] == form.stored[0] == (-(-int(np.prod(shape)) // 8),)
     found = form.unpack(jax.numpy.asarray(packed))
@@ -183,11 +183,12 @@ def test_bytes_are_scaled_and_floats_are_left_alone() -> None:
     generator = np.random.default_rng(0)
     bytes_ = generator.integers(0, 256, (2, 3, 4, 2), dtype=np.uint8)
     form = Format((3, 4, 2), "uint8", False, 1 / 255)
-    assert form.pack(bytes_).dtype == np.uint8
-    np.testing.assert_allclose(form.unpack(jax.numpy.asarray(form.pack(bytes_))), bytes_ / 255.0, rtol=1e-6)
+    packed = np.stack([form.pack(each) for each in bytes_])
+    assert packed.dtype == np.uint8
+    np.testing.assert_allclose(form.unpack(jax.numpy.asarray(packed)), bytes_ / 255.0, rtol=1e-6)
     floats = generator.normal(size=(2, 5)).astype(np.float32)
     form = Format((5,), "float32", False, 1.0)
-    assert np.array_equal(form.unpack(jax.numpy.asarray(form.pack(floats))), floats)
+    assert np.array_equal(form.unpack(jax.numpy.asarray(np.stack([form.pack(each) for each in floats]))), floats)
 
 
 def test_thirty_seeds_of_freeway_fit_in_a_gibibyte() -> None:

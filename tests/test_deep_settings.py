@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ipe.deep.settings import TrainingSettings, deep_behaviours, paper_settings, read_settings
+from ipe.deep.settings import WHOLE, TrainingSettings, deep_behaviours, paper_settings, read_settings
 from ipe.errors import InputError
 
 MINIMAL: dict[str, Any] = {"environment": {"id": "CartPole-v1"}}
@@ -29,11 +29,15 @@ WRONG: dict[str, list[Any]] = {
     "environment.id": ["", 3, None],
     "environment.frame_limit": [0, -1, 2.5, True],
     "environment.options": [{"a": [1]}, 3],
+    "environment.stack": [0, 65, 2.0, "four"],
+    "environment.channel_order": ["middle", None, 1],
+    "environment.preprocessing": ["none ", True],
     "behaviour": ["epsilon_ipe", "greedy", "", None],
     "frames": [0, -5, 1.5, "many", 2**31, True],
     "gamma": [1.0, -0.1, float("nan"), "0.9"],
     "width": [0, 4097, 12.0],
     "channels": [0, 513],
+    "network": ["resnet", None],
     "value_step_size": [-1e-3, float("nan"), float("inf")],
     "policy_step_size": [-1.0, float("inf"), None],
     "target_period": [0, 2.5],
@@ -120,6 +124,18 @@ def test_settings_are_frozen_and_survive_plain_data() -> None:
     with pytest.raises(ValidationError):
         settings.gamma = 0.5
     assert read_settings(settings.model_dump()) == settings
+
+
+def test_settings_that_came_later_leave_the_keys_of_earlier_runs_alone() -> None:
+    from ipe.experiments.declared import Setting
+
+    freeway = paper_settings("minatar/Freeway")
+    assert Setting("", "", {}, freeway).key == "189f3a50b3323de4"  # as it was before these settings were there
+    assert "network" not in freeway.model_dump()
+    assert freeway.model_dump(context=WHOLE)["network"] == "auto"
+    other = paper_settings("minatar/Freeway", network="minatar", environment={"stack": 2})
+    assert (other.model_dump()["network"], other.model_dump()["environment"]["stack"]) == ("minatar", 2)
+    assert read_settings(other.model_dump()) == other
 
 
 @pytest.mark.parametrize(

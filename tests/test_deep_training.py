@@ -30,8 +30,7 @@ from ipe.deep.environments import episode_seed
 from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
 from ipe.experiments.grids import make_sweep
-from ipe.experiments.results import load_results
-from ipe.experiments.runs import read_runs
+from ipe.experiments.results import load_results, read_runs
 from ipe.experiments.status import sweep_status
 from ipe.experiments.training import open_run
 from tests.deep_helpers import DRIFT, small
@@ -124,6 +123,7 @@ def test_a_failed_seed_is_told_and_the_others_are_done(tmp_path: Path) -> None:
         assert np.isnan(array[1]).all()
 
 
+@pytest.mark.slow
 def test_seeds_that_have_begun_can_be_used_when_others_have_not(tmp_path: Path) -> None:
     settings = small(DRIFT, frames=1200)
     out = train(settings, seeds=6, batch_seeds=2, processes=0, out=tmp_path / "run", callback=lambda own: own.frame > 0)
@@ -284,7 +284,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"settings": small(OWN + "Spaces-v0", environment={"options": {"action": "box"}})}, "Discrete"),
     "an environment that fails at once": ({"settings": small(OWN + "Faulty-v0")}, "nan"),
     "an image too small for the convolution": (
-        {"settings": small("tests.deep_environments:Pixels-v0", environment={"options": {"height": 2}})}, "3 by 3"),
+        {"settings": small(
+            "tests.deep_environments:Pixels-v0", environment={"options": {"height": 2}, "channel_order": "last"})},
+        "3 by 3"),
     "no seeds": ({"seeds": 0}, "seeds must be from 1 to a million, found 0"),
     "a seed twice": ({"seeds": [1, 2, 1]}, r"seeds\[2\] = 1 is there twice"),
     "a negative seed": ({"seeds": [0, -1]}, r"seeds\[1\] must be a whole number from 0 to 2\^63 - 1, found -1"),
@@ -475,7 +477,7 @@ def kill_at_random(folder: Path, settings: TrainingSettings, arguments: dict[str
 
 
 KILLED = [
-    pytest.param(DRIFT, {"seeds": 2}, {"frames": 8_000}, 2, id="Drift"),
+    pytest.param(DRIFT, {"seeds": 2}, {"frames": 8_000}, 2, id="Drift", marks=pytest.mark.slow),
     pytest.param(
         "LunarLander-v3", {"seeds": 3, "batch_seeds": 2}, {"frames": 12_000, "width": 64, "replay": 5000}, 5,
         id="LunarLander", marks=[needs_box2d, pytest.mark.slow]),
@@ -498,9 +500,10 @@ def test_killed_and_resumed_equals_undisturbed(
 
 
 @posix
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "to"),
-    [(signal.SIGTERM, "one"), pytest.param(signal.SIGINT, "group", marks=pytest.mark.slow)],
+    [(signal.SIGTERM, "one"), (signal.SIGINT, "group")],
 )
 def test_a_signal_stops_with_a_checkpoint(number: int, to: str, tmp_path: Path) -> None:
     child = Child(tmp_path / "run", small("CartPole-v1", frames=10**6), seeds=4, checkpoint_seconds=1000.0)
@@ -535,6 +538,7 @@ def test_workers_whose_parent_is_gone_write_a_checkpoint_and_end(tmp_path: Path)
 
 
 @posix
+@pytest.mark.slow
 def test_only_one_training_of_a_run(tmp_path: Path) -> None:
     child = Child(tmp_path / "run", small("CartPole-v1", frames=10**6), seeds=2, checkpoint_seconds=1000.0)
     try:

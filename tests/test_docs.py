@@ -91,7 +91,6 @@ RUN_HERE = [page for page in PAGES if python_blocks(page) and page.name not in R
 TRAINING = ("store.md", "training.md")  # the pages whose examples train for long
 
 
-@pytest.mark.usefixtures("tables_as_before")
 @pytest.mark.parametrize("page", tiered(RUN_HERE, *(p for p in RUN_HERE if p.name not in TRAINING)), ids=label)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -171,6 +170,16 @@ def command_lines(page: Path) -> Iterator[str]:
 LINES = [(page, line) for page in PAGES for line in command_lines(page)]
 
 
+@pytest.fixture
+def modules_of_the_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modules that a page has its reader write, where Python finds them: a command may name what is in them."""
+    for block in blocks(page):
+        if block.mark.startswith("file "):
+            (tmp_path / block.mark.removeprefix("file ")).write_text(block.text)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("modules_of_the_page")
 @pytest.mark.parametrize(("page", "line"), LINES, ids=[f"{page.name}: {line}" for page, line in LINES])
 def test_command_lines_are_understood(page: Path, line: str) -> None:
     _, *words = shlex.split(line, comments=True)
@@ -193,6 +202,7 @@ def call_installed(line: str, folder: Path) -> None:
     assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
+@pytest.mark.slow
 def test_commands_of_the_environments_page_run_as_written(tmp_path: Path) -> None:
     page = ROOT / "docs" / "environments.md"
     for block in blocks(page):
@@ -201,10 +211,14 @@ def test_commands_of_the_environments_page_run_as_written(tmp_path: Path) -> Non
         elif block.language == "sh":
             said, _, instead = block.mark.partition(":")[0].partition(" as ")
             for line in block.text.replace(said, instead).splitlines():
+                if (
+                    "ALE/" in line
+                ):  # hours, with a package that is no dependency; tests/test_deep_images.py has such images
+                    continue
                 # The second line has no --frames: it is cut short with an option that another one may follow.
                 more = " --frames 600" if "train" in line and "--frames" not in line else ""
                 call_installed(line + more, tmp_path)
-    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"corridor", "windy"}
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"corridor", "windy", "deep-sea", "river-swim"}
 
 
 def is_quick(line: str) -> bool:
@@ -229,6 +243,7 @@ def test_a_wrong_command_line_would_be_found(tmp_path: Path) -> None:
         test_command_lines_are_understood(page, line)
 
 
+@pytest.mark.usefixtures("modules_of_the_page")
 @pytest.mark.parametrize("page", PAGES, ids=label)
 def test_commands_in_the_text_exist_with_their_options(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,10 @@ if os.name != "posix" or not Path("/proc/self").exists():
 from ipe.deep.environments import episode_seed
 from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
-from ipe.experiments.store import open_store
+from ipe.experiments.grids import jobs
+from ipe.experiments.jobs import run_job
+from ipe.experiments.results import load_results
+from ipe.experiments.store import create_store, open_store
 from tests.needs import ROOT
 from tests.sweep_helpers import (
     alive,
@@ -344,6 +348,29 @@ def test_a_refusal_writes_nothing(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=sentence):
         run_sweep(small_sweep(), tmp_path / "out", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_wherever_a_sweep_stops_its_settings_have_equal_numbers_of_runs(tmp_path: Path) -> None:
+    grid = {"gamma": [0.5, 0.7, 0.9]}
+    whole = small_sweep(seeds=3, grid=grid, frames=60)
+    done: list[dict[int, int]] = []
+
+    def count(progress: Any) -> None:
+        found = Counter(outcome["seed"] for outcome in load_results(tmp_path / "out").outcomes)
+        done.append(dict(found))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ipe.experiments.ledger.TELL_SECONDS", 0.0)
+        assert run_sweep(whole, tmp_path / "out", shard=(0, 1), batch_seeds=1, callback=count).status == "done"
+    for seeds in done:
+        runs = [seeds.get(seed, 0) for seed in range(3)]
+        assert runs == sorted(runs, reverse=True), "a seed is begun when those before it are done in every setting"
+        assert sum(0 < number < 3 for number in runs) <= 1
+    assert done[-1] == {0: 3, 1: 3, 2: 3}
+    straight = create_store(tmp_path / "straight", whole, jobs(whole, 1))
+    for job in straight.jobs:
+        assert run_job(straight.folder, job.id) == "done"
+    assert tables(tmp_path / "out") == tables(tmp_path / "straight"), "the order changes no id and no byte"
 
 
 def test_a_callback_that_returns_true_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from ipe import entropy as en
 from ipe.errors import InputError
+from tests.tiers import tiered
 
 mpmath: Any = importlib.import_module("mpmath")
 mpmath.mp.dps = 50
@@ -89,7 +90,7 @@ def cases(dtype: str) -> list[tuple[Floats, Floats, Floats, Floats]]:
     return found
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", tiered(["float32", "float64"], "float32"))
 @pytest.mark.parametrize("name", ["numpy", "torch"])
 def test_epsilon_is_as_accurate_as_promised(name: str, dtype: str) -> None:
     with backend(name) as (array, _):
@@ -102,7 +103,7 @@ def test_epsilon_is_as_accurate_as_promised(name: str, dtype: str) -> None:
                 np.testing.assert_allclose(np.asarray(found, np.float64), exact, rtol=0, atol=ERROR[dtype])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", tiered(["float32", "float64"], "float32"))
 def test_epsilon_is_as_accurate_when_compiled_and_masked(dtype: str) -> None:
     """Rows of different n in one array: one program for the small ones, one for the large ones."""
     for group in (cases(dtype)[:-2], cases(dtype)[-2:]):
@@ -123,7 +124,7 @@ def test_epsilon_is_as_accurate_when_compiled_and_masked(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("n", [4, 10, 1000])
+@pytest.mark.parametrize("n", tiered([4, 10, 1000], 4))
 def test_float32_holds_on_dense_sweeps(n: int, name: str) -> None:
     """Many equal actions, whose roundings do not average out; the reference is float64, itself held to mpmath above."""
     rng = np.random.default_rng(0)
@@ -197,7 +198,7 @@ def test_softmax_and_its_logarithm() -> None:
     assert en.log_softmax([0.0, -50.0])[0] == pytest.approx(-np.exp(-50.0), rel=1e-14)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", tiered(BACKENDS, "numpy"))
 def test_a_mask_is_the_same_as_leaving_the_actions_out(name: str) -> None:
     rng = np.random.default_rng(2)
     allowed = np.array([[True] * 6, [True, True, False, True, False, False], [False, True, True] + [False] * 3,
@@ -275,6 +276,7 @@ def test_gradients_agree_with_differences() -> None:
         np.testing.assert_allclose(gradients, differences, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_torch_gradients_are_those_of_jax() -> None:
     torch = pytest.importorskip("torch")
     logits = np.array([1.0, 0.0, -1.0, 0.5])
@@ -297,6 +299,7 @@ def test_the_end_points_are_exact() -> None:
             assert en.epsilon_from_entropy(np.log(dtype(n)), n) == (n > 1)
 
 
+@pytest.mark.slow
 def test_nan_stays_nan_where_it_cannot_be_refused() -> None:
     bad = jnp.array([jnp.nan, 0.2, 0.3])
     for function in (en.entropy, en.epsilon_from_probabilities, en.epsilon_from_logits, en.softmax):

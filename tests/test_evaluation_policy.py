@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ipe import EvaluationPolicy, NotSolvedError, evaluation_policy
+from ipe.inverse.choice import METHODS_OF
 from ipe.inverse.problem import Norm
-from ipe.inverse.solve import METHODS_OF
 from ipe.mdp import FiniteMDP
 from ipe.planning import optimality_operator
 from ipe.zoo import garnet

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ipe import EvaluationPolicy, evaluation_policy
 from ipe.base.arrays import Array
+from ipe.inverse.choice import METHODS_OF
 from ipe.inverse.problem import Norm
-from ipe.inverse.solve import METHODS_OF
 from ipe.mdp import FiniteMDP
 from ipe.planning import uniform_policy
 from tests.oracles import norm_of, policy_value

@@ -11,7 +11,7 @@ import pytest
 from ipe.base.arrays import Array
 from ipe.behaviours import epsilon_greedy
 from ipe.cli.polytope import grid_around
-from ipe.entropy import epsilon_from_logits, epsilon_from_probabilities
+from ipe.entropy import boltzmann_from_logits, entropy_from_logits, epsilon_from_logits, epsilon_from_probabilities
 from ipe.explorer.models import page_model
 from ipe.inverse.achievability import distance_bounds, is_achievable
 from ipe.inverse.lift import maximum_entropy_lift
@@ -19,7 +19,7 @@ from ipe.inverse.result import EvaluationPolicy
 from ipe.inverse.solve import evaluation_policy
 from ipe.mdp import FiniteMDP
 from ipe.planning import greedy_policy, policy_values
-from ipe.planning.batch import many_policy_values
+from ipe.planning.evaluation import many_policy_values
 from ipe.planning.operators import backup
 from ipe.polytope import value_map, value_polytope
 from ipe.polytope.boundary import two_states
@@ -36,6 +36,7 @@ BEHAVIOURS: dict[str, dict[str, float]] = {
     "linear": {"anneal_steps": 13.0, "final_epsilon": 0.1},
     "ipe": {"alpha_pi": 0.3},
     "epsilon-ipe": {"alpha_pi": 0.3},
+    "tau-ipe": {"alpha_pi": 0.3},
 }
 SETTINGS = {"alphaQ": 0.5, "alphaPi": 0.3, "epsilon": 0.2, "annealSteps": 13.0, "finalEpsilon": 0.1}
 
@@ -225,6 +226,23 @@ def test_epsilon_keeps_its_digits_at_both_ends() -> None:
     ]
     for theta, found in zip(logits, node([["epsilonFromLogits", theta] for theta in logits]), strict=True):
         assert found == pytest.approx(float(epsilon_from_logits(theta)), rel=1e-11, abs=1e-14), theta
+
+
+def test_matched_boltzmann_policies() -> None:
+    rng = np.random.default_rng(8)
+    given = []
+    for _ in range(300):
+        n = int(rng.integers(1, 6))
+        q, theta = rng.normal(size=n), rng.choice([1e-6, 0.1, 1.0, 5.0, 60.0, 900.0]) * rng.normal(size=n)
+        ties = rng.random() < 0.3
+        given.append((10.0 ** rng.integers(-3, 4) * (np.round(q) if ties else q), theta))
+    given += [(np.zeros(3), np.arange(3.0)), (np.array([1.0, 1.0, 0.0]), np.array([5.0, 0.0, 0.0]))]
+    given += [(np.array([1.0, 2.0, 0.0]), np.zeros(3)), (np.array([1e308, -1e308, 0.0]), np.array([3.0, 0.0, 1.0]))]
+    found = node([["boltzmannFromLogits", q, theta] for q, theta in given])
+    for (q, theta), pi in zip(given, found, strict=True):
+        np.testing.assert_allclose(pi, boltzmann_from_logits(q, theta), rtol=1e-9, atol=1e-12, err_msg=f"{q} {theta}")
+    entropies = [float(entropy_from_logits(theta)) for _, theta in given]
+    assert np.ptp(entropies) > 1.0, "the cases hardly differ"
 
 
 def test_paper_update_from_random_tables() -> None:

@@ -114,3 +114,12 @@ def test_the_legend_covers_no_panel_and_is_on_the_page() -> None:
 def test_refusals(call: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_a_note_stands_above_the_legend() -> None:
+    note = "Settings that differ: " + ", ".join(f"number {i} (1, 2)" for i in range(9)) + "."
+    (legend,) = learning_curves(GROUPS, GRID, note=note).legends
+    first, *lines = legend.get_title().get_text().split("\n")
+    assert first.startswith("mean over runs")
+    assert " ".join(lines) == note
+    assert len(lines) == 2

@@ -170,6 +170,7 @@ def test_global_state_is_left_alone(tmp_path: Path) -> None:
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_pyplot_is_never_imported() -> None:
     code = (
         "import sys; from ipe import zoo; from ipe.figures.mdp import draw_mdp; draw_mdp(zoo.switch_stay()); "

@@ -237,8 +237,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "epsilon: an exponential schedule needs initial and final above 0"),
     "what has no effect": (
         {"grid": {"epsilon.final": [0.1]}},
-        "grid.epsilon.final has no effect with the behaviour epsilon-ipe; it is for epsilon-greedy: "
-        "list it in the grid of such a case"),
+        "grid.epsilon.final has no effect with the behaviour epsilon-ipe; it is for epsilon-greedy, "
+        "ez-greedy and munchausen: list it in the grid of such a case"),
     "momentum of rmsprop": (
         {"grid": {"optimiser.momentum": [0.1]}},
         "grid.optimiser.momentum has no effect with rmsprop; it is for optimiser.kind adam: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import ipe
 from ipe import FiniteMDP, InputError, zoo
 
 untyped: Any = FiniteMDP
+PAIRS: dict[str, Any] = {"R": np.zeros(2), "Q": np.full((2, 2), 0.5), "s_indices": [0, 1], "a_indices": [0, 0]}
 
 
 def same(one: FiniteMDP, other: FiniteMDP) -> None:
@@ -68,6 +70,20 @@ def test_functions_with_terminal_states_action_sets_and_rewards_of_the_next_stat
     ("changes", "message"),
     [
         ({"states": []}, "states is empty"),
+        ({"states": None}, "states must be a list of hashable things; found None"),
+        ({"actions": 3}, "actions must be a list of hashable things; found 3"),
+        ({"actions": lambda s: 3}, "actions of 'a' must be a list of hashable things; found 3"),
+        ({"transition": {}}, "transition must be a function; found {}"),
+        (
+            {"transition": lambda s, a: [0.5, 0.5]},
+            r"action 0: transition gives \[0.5, 0.5\], neither a state nor",
+        ),
+        ({"transition": lambda s, a: {"a": "1"}}, r"state 'a', action 0: the probability '1' of 'a' is not a number"),
+        ({"reward": 1.0}, "reward must be a function; found 1.0"),
+        ({"terminal": 7}, "terminal must be a list of states, or a function of a state; found 7"),
+        ({"terminal": [["a"]]}, r"terminal names \['a'\]"),
+        ({"start": ["a"]}, r"start must be a state or a dictionary {state: probability}; found \['a'\]"),
+        ({"start": {"a": "x"}}, "start: the probability 'x' of 'a' is not a number"),
         ({"states": ["a", "a"]}, "states holds 'a' twice"),
         ({"states": [["a"]]}, "is not hashable"),
         ({"actions": []}, "actions is empty"),
@@ -94,6 +110,12 @@ def test_wrong_functions_are_refused_with_the_state_and_the_action(changes: dict
     }
     with pytest.raises(InputError, match=message):
         untyped.from_functions(**(good | changes))
+
+
+def test_an_exception_of_a_users_function_names_the_state_and_the_action() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        untyped.from_functions(["a", "b"], [0, 1], lambda s, a: "b", lambda s, a: 1 / a, 0.9)
+    assert caught.value.__notes__ == ["raised for state 'a', action 0"]
 
 
 def test_samples_of_an_mdp_lead_back_to_it() -> None:
@@ -137,6 +159,8 @@ def test_a_prior_counts_for_every_next_state_of_a_visited_pair() -> None:
         ({"n_actions": 0}, "n_actions must be a whole number >= 1"),
         ({"prior": -1.0}, "prior must be a finite number >= 0"),
         ({"gamma": 1.0}, r"gamma must lie in \[0, 1\)"),
+        ({"state": [2**62, 0]}, "an MDP of 4611686018427387905 states and 1 actions takes about"),
+        ({"action": [2**40, 0]}, "an MDP of 2 states and 1099511627777 actions takes about"),
         ({name: [] for name in ("state", "action", "reward", "next_state")}, "state is empty"),
     ],
 )
@@ -174,7 +198,9 @@ def test_the_other_rewards_of_pymdptoolbox() -> None:
         masked.to_mdptoolbox()
 
 
-@pytest.mark.parametrize("mdp", [zoo.garnet(12, 3, 4), zoo.chain(5), zoo.river_swim()])
+@pytest.mark.parametrize(
+    "mdp", [zoo.chain(5), zoo.river_swim(), pytest.param(zoo.garnet(12, 3, 4), marks=pytest.mark.slow)]
+)
 def test_there_and_back_through_quantecon(mdp: FiniteMDP) -> None:
     pytest.importorskip("quantecon")
     ddp = mdp.to_quantecon()
@@ -199,3 +225,46 @@ def test_quantecons_product_form_and_its_masks() -> None:
     same(FiniteMDP.from_quantecon(sparse_form), mdp)
     with pytest.raises(InputError, match="ddp must be a DiscreteDP of QuantEcon, found int without R"):
         FiniteMDP.from_quantecon(3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"R": np.array([[0.0, np.nan], [0.0, 0.0]])}, r"rewards\[0, 1\] = nan is not a finite number"),
+        ({"R": np.array([[0.0, 0.0], [-np.inf, -np.inf]])}, "violated for state 1"),
+        ({"R": "x"}, "R must hold real numbers"),
+        ({"Q": np.full((2, 2, 2), 0.4)}, r"transitions\[0, 0\] sum to 0.8, not to 1"),
+        ({"beta": "x"}, "beta must be a finite number, found 'x'"),
+        ({"beta": 1.0}, r"gamma must lie in \[0, 1\)"),
+        (PAIRS | {"s_indices": [0, 5]}, r"s_indices\[1\] = 5 is not a state: there are 2"),
+        (PAIRS | {"a_indices": [0, -1]}, r"a_indices\[1\] = -1 is negative"),
+        (PAIRS | {"s_indices": [0]}, "s_indices must be 2 whole numbers, one per pair"),
+        (PAIRS | {"Q": np.full((3, 2), 0.5)}, "Q must have one row for each of the 2 pairs of R"),
+        (PAIRS | {"R": np.array([0.0, np.nan])}, r"rewards\[1, 0\] = nan is not a finite number"),
+    ],
+)
+def test_wrong_models_of_quantecon_are_refused_by_the_pair(changes: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"R": np.zeros((2, 2)), "Q": np.full((2, 2, 2), 0.5), "beta": 0.9}
+    with pytest.raises(InputError, match=message):
+        FiniteMDP.from_quantecon(SimpleNamespace(**(good | changes)))
+
+
+@pytest.mark.parametrize(
+    ("P", "R", "message"),
+    [
+        (None, np.zeros((2, 2)), r"transitions must have shape \(actions, states, states\); found None"),
+        ([np.eye(2), np.eye(3)], np.zeros((2, 2)), r"transitions\[1\] must have the shape"),
+        (np.full((2, 2, 2), 0.4), np.zeros((2, 2)), r"transitions\[0, 0\] sum to 0.8"),
+        (
+            np.stack([np.eye(2), [[2.0, -1.0], [0.0, 1.0]]]),
+            np.zeros((2, 2)),
+            r"transitions\[0, 1, 1\] = -1 is negative",
+        ),
+        (np.full((2, 2, 2), 0.5), [[0.0, np.nan], [0.0, 0.0]], r"rewards\[0, 1\] = nan is not a finite number"),
+        (np.full((2, 2, 2), 0.5), [sparse.eye(2), sparse.eye(3)], "rewards is not an array of numbers"),
+        (np.full((2, 2, 2), 0.5), None, "rewards must hold real numbers"),
+    ],
+)
+def test_wrong_arrays_of_pymdptoolbox_are_refused_by_the_pair(P: Any, R: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        untyped.from_mdptoolbox(P, R, 0.9)

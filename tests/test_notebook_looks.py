@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ipe
-from ipe.deep import paper_settings, train, watch
+from ipe.deep import evaluate, paper_settings, train, watch
 from ipe.deep.progress import Progress, SeedProgress
 from ipe.experiments import printed_progress
 from ipe.experiments.printed_progress import PrintedProgress, text_of
@@ -36,6 +36,15 @@ def test_the_result_of_a_training_is_short_as_text_and_a_table_in_a_notebook(tra
     assert page.count("<tr>") == 3
     last = trained.episodes.to_pandas().query("seed == 1")["return"].tail(20).mean()
     assert f"<tr><td>1</td><td>done</td><td>300</td><td>{last:.1f}</td><td></td></tr>" in page
+
+
+def test_an_evaluation_is_short_as_text_and_a_table_in_a_notebook(trained: Any) -> None:
+    found = evaluate(trained.folder, episodes=3)
+    text = f"CartPole-v1, epsilon-ipe: greedy on Q; mean return {found.mean:.2f} of 2 seeds, 3 episodes each"
+    assert repr(found) == f"Evaluation({text})"
+    page = found._repr_html_()
+    assert page.count("<tr>") == 3
+    assert f"<tr><td>1</td><td>{found.seeds[1].mean:.2f}</td>" in page
 
 
 def test_an_evaluation_policy_is_its_table() -> None:

@@ -24,7 +24,7 @@ def test_the_three_are_there() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # Jupyter's own
-@pytest.mark.parametrize("name", tiered(NAMES, "polytope_tour.ipynb"))
+@pytest.mark.parametrize("name", tiered(NAMES))
 def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     notebook = nbformat.read(FOLDER / name, as_version=4)
     for cell in notebook.cells:

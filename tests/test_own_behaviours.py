@@ -21,9 +21,6 @@ MODULE = "tests.own_behaviours"
 SMALL: dict[str, Any] = {"frames": 300, "width": 16, "batch": 8, "replay": 100}
 
 
-pytestmark = pytest.mark.usefixtures("tables_as_before")
-
-
 def test_a_function_acts_in_the_tabular_agent() -> None:
     runs = simulate(switch_stay(), own.cautious, steps=20, runs=3, record="trajectory", boldness=3.0)
     sharpened = runs.policies[:, :, :-1] ** 3.0
@@ -42,6 +39,7 @@ def test_a_function_acts_in_the_tabular_agent() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_name_with_its_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, called in ((f"{MODULE}:cautious", own.cautious), (f"{MODULE}:always", own.always)):
         by_name = simulate(switch_stay(), name, steps=20, runs=3)

@@ -153,6 +153,7 @@ def test_one_at_a_time_is_around_the_base() -> None:
     assert len(panels["width"].curves["epsilon-ipe"].values) == 3
 
 
+@pytest.mark.slow
 def test_environments_are_never_compared_with_each_other(tmp_path: Path) -> None:
     base = {"frames": FRAMES}
     grid = {"environment": ["LunarLander-v3", "CartPole-v1"], "width": [64, 128]}

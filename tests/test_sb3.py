@@ -25,13 +25,15 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.dqn.policies import CnnPolicy, DQNPolicy, MlpPolicy
 
+from ipe.behaviours import epsilon_ipe, ipe, tau_ipe
 from ipe.errors import InputError
 from ipe.integrations.stable_baselines3 import (
     EpsilonIPECnnPolicy,
     EpsilonIPEDQN,
     EpsilonIPEPolicy,
+    stepping,
 )
-from ipe.integrations.stable_baselines3 import dqn as module
+from ipe.updates import Transition
 
 N = 4
 """States and actions of the table that stands for a network."""
@@ -84,6 +86,43 @@ def test_epsilon_is_matched_in_every_state_and_environment() -> None:
         p = softmax(theta[s])
         np.testing.assert_allclose(seen.entropy[s], -(p * np.log(p)).sum(), rtol=1e-6)
     assert len(set(seen.epsilon.round(6))) == 3
+
+
+@pytest.mark.parametrize("name", ["epsilon-ipe", "tau-ipe", "ipe"])
+def test_behaviours_of_the_table_act_by_their_names(name: str) -> None:
+    model = table_model(n_envs=3, behaviour=name)
+    rng = np.random.default_rng(1)
+    q, theta = rng.normal(size=(2, N, N))
+    write(model.policy.q_net, q)
+    write(model.policy.policy_net, theta)
+    seen = model.behaviour(np.arange(3))
+    expected = {
+        "epsilon-ipe": epsilon_ipe(q[:3], theta[:3]), "tau-ipe": tau_ipe(q[:3], theta[:3]), "ipe": ipe(theta[:3]),
+    }[name]  # fmt: skip
+    np.testing.assert_allclose(seen.pi, expected, atol=1e-5)
+    for s in range(3):  # with each, the epsilon that stands for its entropy
+        np.testing.assert_allclose(seen.epsilon[s], matched(theta[s]), atol=1e-6)
+    model.learn(30)
+    assert 0 < model.exploration_rate < 1
+
+
+def bold(q: Any, logits: Any, share: float = 0.25) -> Any:
+    """A behaviour of a user's: the evaluation policy, mixed with the first action."""
+    xp = q.__array_namespace__()
+    return (1 - share) * ipe(logits) + share * (xp.arange(q.shape[-1]) == 0)
+
+
+def timid(q: Any) -> Any:
+    """A behaviour that looks at no evaluation policy."""
+    return ipe(q)
+
+
+def test_a_behaviour_of_ones_own() -> None:
+    model = table_model(behaviour=f"{__name__}:bold")
+    write(model.policy.policy_net, np.zeros((N, N)))
+    np.testing.assert_allclose(model.behaviour(np.array([1])).pi, [[0.4375, 0.1875, 0.1875, 0.1875]], atol=1e-6)
+    with pytest.raises(InputError, match=r"behaviour: .*:timid does not look at an evaluation policy"):
+        table_model(behaviour=f"{__name__}:timid")
 
 
 def test_each_environment_has_its_own_coin() -> None:
@@ -200,7 +239,8 @@ def test_the_policy_update_descends_its_loss(
 ) -> None:
     model = EpsilonIPEDQN(
         "MlpPolicy", "CartPole-v1", policy_update=policy_update, delta_q=delta_q, entropy_bonus=entropy_bonus,
-        n_steps=n_steps, max_grad_norm=float("inf"), buffer_size=500, learning_starts=0, seed=3,
+        n_steps=n_steps, max_grad_norm=float("inf"), buffer_size=500, learning_starts=0, seed=3, learning_rate=1e-2,
+        policy_learning_rate=0.0,
     )  # fmt: skip
     filled(model, 300)
     with th.no_grad():
@@ -210,41 +250,77 @@ def test_the_policy_update_descends_its_loss(
     assert batch.dones.any()
     discounts = model.gamma if batch.discounts is None else batch.discounts[:, 0]
     assert (n_steps > 1) == (batch.discounts is not None)
-    expected = expected_gradient(model, batch, discounts)
-    q_before = [p.clone() for p in model.q_net.parameters()]
-    with th.no_grad():
-        q_next = model.q_net_target(batch.next_observations)
-    model._update_policy(batch, q_next)
-    for parameter, gradient in zip(model.policy.policy_net.parameters(), expected, strict=True):
+    train_on(model, batch)
+    # Now: the online network is the updated one, and the policy network stayed what it was.
+    for parameter, gradient in zip(
+        model.policy.policy_net.parameters(), expected_gradient(model, batch, discounts), strict=True
+    ):
         np.testing.assert_allclose(parameter.grad.numpy(), gradient.numpy(), rtol=1e-4, atol=1e-6)
-    assert all(th.equal(a, b) for a, b in zip(q_before, model.q_net.parameters(), strict=True))
+
+
+def train_on(model: EpsilonIPEDQN, batch: Any, steps: int = 1) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(model.replay_buffer, "sample", lambda *_, **__: batch)
+        model.train(steps, len(batch.rewards))
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.2])
+@pytest.mark.parametrize("update", ["paper", "absolute"])
+def test_the_slope_is_that_of_the_library(update: str, tau: float) -> None:
+    """Compiled, from one packed table, against the library's function on arrays of NumPy in float64."""
+    rng = np.random.default_rng(0)
+    q_sa, reward, gamma = rng.normal(size=(3, 20))
+    terminal, gamma = rng.random(20) < 0.3, np.abs(gamma) / (1 + np.abs(gamma))
+    q_next, theta = rng.normal(size=(2, 20, 5))
+    transition = Transition(q_sa, reward, gamma, terminal, q_next)
+    gradient, delta = stepping.GRADIENTS[update](theta, transition, tau=tau)
+    tensors = Transition(*(th.as_tensor(np.asarray(part, np.float32)) for part in transition[:5]))
+    slope, error = stepping.policy_slope(update, th.as_tensor(theta, dtype=th.float32), tensors, tau)
+    np.testing.assert_allclose(slope.numpy(), gradient / 20, rtol=1e-4, atol=1e-7)
+    assert error == pytest.approx(np.abs(delta).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("most", [0.1, 10.0, float("inf"), float("nan")])
+def test_clipping_is_torchs_to_the_byte(most: float) -> None:
+    th.manual_seed(0)
+    ours, theirs = ([th.nn.Parameter(th.zeros(3, k)) for k in (1, 4, 7)] for _ in range(2))
+    for one, two in zip(ours[:2], theirs[:2], strict=True):  # the third has no gradient
+        one.grad = th.randn_like(one)
+        two.grad = one.grad.clone()
+    stepping.clip(ours, most)
+    th.nn.utils.clip_grad_norm_(theirs, most)
+    for one, two in zip(ours[:2], theirs[:2], strict=True):
+        assert one.grad.numpy().tobytes() == two.grad.numpy().tobytes()
 
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_it_finds_the_evaluation_policy(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rewards under which the values are those of a known policy: its state values are found, and not if uphill."""
     if broken:
-        right = module._COMPILED["paper"]
+        right = stepping.GRADIENTS["paper"]
 
         def uphill(*arguments: Any, **others: Any) -> Any:
             found = right(*arguments, **others)
             return found._replace(theta=-found.theta)
 
-        monkeypatch.setitem(module._COMPILED, "paper", uphill)
+        monkeypatch.setitem(stepping.GRADIENTS, "paper", uphill)
+        stepping._compiled.cache_clear()
     rng = np.random.default_rng(0)
     q, pi = rng.normal(size=(N, N)), rng.dirichlet(np.ones(N), size=N)
     v = (pi * q).sum(1)
     s, a = np.divmod(np.arange(N * N), N)
     s_next = (s + a) % N
     rewards = q[s, a] - 0.9 * v[s_next]
-    model = table_model(policy_learning_rate=0.05, gamma=0.9)
+    model = table_model(policy_learning_rate=0.05, gamma=0.9, learning_rate=0.0)
+    model._setup_learn(1)
     write(model.policy.q_net_target, q)
     columns = (s, a, s_next, np.zeros(N * N), rewards)
     types = (th.int64, th.int64, th.int64, th.float32, th.float32)
     batch = ReplayBufferSamples(*(th.as_tensor(c, dtype=d)[:, None] for c, d in zip(columns, types, strict=True)))
-    q_next = model.q_net_target(batch.next_observations).detach()
-    for _ in range(400):
-        error = model._update_policy(batch, q_next)
+    train_on(model, batch, 399)
+    train_on(model, batch)
+    error = model.logger.name_to_value["train/ipe_error"]
+    stepping._compiled.cache_clear()
     learned = (softmax(logits_of(model), axis=1) * q).sum(1)
     if broken:
         assert np.abs(learned - v).max() > 0.3
@@ -258,10 +334,13 @@ def logits_of(model: EpsilonIPEDQN) -> Any:
         return model.policy.policy_net(th.arange(N)).numpy()
 
 
-def test_the_value_update_is_dqns_own() -> None:
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("delta_q", ["target", "online"])
+def test_the_value_update_is_dqns_own(delta_q: Any, fused: bool) -> None:
     """Same seed, same replay: the Q-networks are the same bytes, whatever the policy network does."""
     settings: dict[str, Any] = {"seed": 5, "buffer_size": 500, "learning_starts": 0, "learning_rate": 1e-2}
-    ours = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", delta_q="online", **settings)
+    settings["policy_kwargs"] = {"optimizer_kwargs": {"fused": fused}}
+    ours = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", delta_q=delta_q, **settings)
     theirs = DQN("MlpPolicy", "CartPole-v1", **settings)
     filled(theirs, 120)
     for model in (ours, theirs):
@@ -332,6 +411,9 @@ class FromOne(IdentityEnv):  # type: ignore[misc]
     [
         ({"exploration_fraction": 0.1}, "exploration_fraction: epsilon-IPE has no schedule"),
         ({"exploration_final_eps": 0.1}, "exploration_final_eps: epsilon-IPE has no schedule"),
+        ({"behaviour": "ez-epsilon-ipe"}, r"behaviour must be one of epsilon-ipe, ipe.*; found 'ez-epsilon-ipe'"),
+        ({"behaviour": "boltzmann"}, r"behaviour must be one of epsilon-ipe, ipe.*tau-ipe.*; found 'boltzmann'"),
+        ({"behaviour": 3}, r"behaviour must be one of .*; found 3"),
         ({"policy_update": "natural"}, "policy_update must be one of absolute, paper; found 'natural'"),
         ({"delta_q": "both"}, "delta_q must be one of target, online; found 'both'"),
         ({"entropy_bonus": -0.1}, "entropy_bonus must be a finite number >= 0, found -0.1"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +160,8 @@ def test_a_plain_dqn_gives_its_values_when_asked(tmp_path: Path) -> None:
     untouched = {name: value.clone() for name, value in model.policy.policy_net.state_dict().items()}
     model.set_parameters(str(tmp_path / "dqn"), exact_match=False)
     assert same(model.q_net.state_dict(), plain.q_net.state_dict())
-    assert same(model.policy.optimizer.state_dict(), plain.policy.optimizer.state_dict())
+    assert same(model.policy.optimizer.state_dict()["state"], plain.policy.optimizer.state_dict()["state"])
+    assert model.policy.optimizer.param_groups[0]["fused"]
     assert same(model.policy.policy_net.state_dict(), untouched)
     model.learn(40)
 
@@ -173,6 +176,20 @@ def test_the_policy_can_be_saved_alone(tmp_path: Path) -> None:
         policy.predict(observation, deterministic=True)[0].tolist()
         == model.predict(observation, deterministic=True)[0].tolist()
     )
+
+
+def test_the_behaviour_is_kept_and_may_be_changed_when_loading(tmp_path: Path) -> None:
+    env = DummyVecEnv([lambda: IdentityEnv(4)])
+    model = EpsilonIPEDQN("MlpPolicy", env, behaviour="tau-ipe", **SMALL).learn(40)
+    states = np.arange(4)
+    copy, other = saved_and_loaded(model), saved_and_loaded(model, behaviour="ipe")
+    assert (copy.behaviour_name, other.behaviour_name) == ("tau-ipe", "ipe")
+    assert copy.behaviour(states).pi.tobytes() == model.behaviour(states).pi.tobytes()
+    assert other.behaviour(states).pi.tobytes() != model.behaviour(states).pi.tobytes()
+    model.policy.save(str(tmp_path / "policy"))
+    alone = EpsilonIPEPolicy.load(str(tmp_path / "policy"))
+    seen = alone.behaviour(alone.obs_to_tensor(states)[0])
+    assert seen.pi.tobytes() == model.behaviour(states).pi.tobytes()
 
 
 # Determinism
@@ -299,8 +316,33 @@ def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     names: dict[str, Any] = {}
     for block in blocks:
         exec(block, names)  # noqa: S102
-    assert names["model"].num_timesteps == 0
+    assert names["model"].num_timesteps == 300  # of the saved DQN 200
     assert names["seen"].pi.shape == (1, 2)
+
+
+def test_the_lines_for_the_zoo_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the Zoo's table and a stand-in for its program, which makes a model as its `exp_manager.py` does."""
+    yaml = pytest.importorskip("yaml")
+    text = (Path(__file__).parent.parent / "docs" / "stable-baselines3.md").read_text()
+    (script,) = re.findall(r"```py\n(.*?)```", text, flags=re.DOTALL)
+    (settings,) = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+    zoo, program = types.ModuleType("rl_zoo3"), types.ModuleType("rl_zoo3.train")
+    made: list[Any] = []
+
+    def train() -> None:
+        (environment, values), *_ = yaml.safe_load(settings).items()
+        frames = int(values.pop("n_timesteps"))
+        values["policy_kwargs"] = eval(values["policy_kwargs"])  # noqa: S307  as the Zoo does
+        env = make_vec_env(environment, 1, seed=0)
+        made.append((frames, zoo.ALGOS["epsilon_ipe"](env=env, tensorboard_log=None, seed=0, verbose=0, **values)))
+
+    zoo.ALGOS, zoo.train, program.train = {"dqn": DQN}, program, train  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "rl_zoo3", zoo)
+    monkeypatch.setitem(sys.modules, "rl_zoo3.train", program)
+    exec(script, {"__name__": "__main__"})  # noqa: S102
+    ((frames, model),) = made
+    assert (frames, type(model), model.policy_learning_rate) == (50_000, EpsilonIPEDQN, 1e-3)
+    assert model.policy.policy_net.q_net[0].out_features == 256
 
 
 # It learns

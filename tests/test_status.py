@@ -17,7 +17,7 @@ from ipe.cli import main
 from ipe.cli.status import MOST_ROWS
 from ipe.deep.settings import paper_settings
 from ipe.experiments.declared import Setting, Sweep
-from ipe.experiments.lease_files import newest_leases, read_lease
+from ipe.experiments.leases import newest_leases, read_lease
 from ipe.experiments.status import sweep_status
 from ipe.experiments.store import Store
 from tests.store_helpers import files, make_setting, make_store, make_sweep, publish, publish_all

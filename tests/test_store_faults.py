@@ -19,8 +19,7 @@ from ipe.errors import InputError
 from ipe.experiments import publications
 from ipe.experiments.declared import Job
 from ipe.experiments.leases import LeaseLostError, take_lease
-from ipe.experiments.manifests import read_manifest
-from ipe.experiments.publications import JobResult
+from ipe.experiments.publications import JobResult, read_manifest
 from ipe.experiments.results import load_results
 from ipe.experiments.store import Store, open_store
 from tests.store_helpers import make_outcomes, make_records, make_store, make_sweep, publish, publish_all

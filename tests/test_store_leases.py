@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from ipe.base.atomic import age, create_exclusive
 from ipe.base.sealed import sealed_bytes
 from ipe.errors import InputError
-from ipe.experiments import lease_files, leases
-from ipe.experiments.lease_files import is_gone, newest_leases, read_lease, this_process
-from ipe.experiments.leases import Lease, take_lease
+from ipe.experiments import leases
+from ipe.experiments.leases import Lease, is_gone, newest_leases, read_lease, take_lease, this_process
 
 QUICK: dict[str, float] = {"beat_seconds": 0.1, "stale_seconds": 0.6}
 
@@ -146,7 +146,7 @@ def test_a_stopped_process_loses_its_lease_and_notices_when_it_wakes_up(tmp_path
     process = started(tmp_path)
     try:
         process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: lease_files.age(tmp_path / "job.0.json") > 1.0)
+        wait_until(lambda: age(tmp_path / "job.0.json") > 1.0)
         with take(tmp_path) as lease:
             process.send_signal(signal.SIGCONT)
             time.sleep(0.5)
@@ -167,7 +167,7 @@ def test_who_wakes_up_while_watched_keeps_its_lease(tmp_path: Path) -> None:
         lease._lock.acquire()  # the thread cannot beat
         time.sleep(0.8)
         os.utime(lease.path, (1.0, 1.0))
-        assert lease_files.age(lease.path) > 1000.0
+        assert age(lease.path) > 1000.0
         lease._lock.release()
         assert take_lease(tmp_path, "job", **QUICK) is None
         assert lease.confirm()
@@ -181,7 +181,7 @@ def test_the_heartbeat_of_another_host_is_what_counts(tmp_path: Path) -> None:
         assert take_lease(tmp_path, "job", **QUICK) is None
         lease._over.set()  # its machine is switched off
         assert take_lease(tmp_path, "job", **QUICK) is None
-        wait_until(lambda: lease_files.age(lease.path) > 0.7)
+        wait_until(lambda: age(lease.path) > 0.7)
         with take(tmp_path) as successor:
             assert successor.generation == 1
 
@@ -197,7 +197,7 @@ def test_a_host_whose_clock_is_wrong_changes_nothing(
     monkeypatch.setattr(time, "time", true)
     lease._over.set()
     assert take_lease(tmp_path, "job", **QUICK) is None
-    wait_until(lambda: lease_files.age(lease.path) > 0.7)
+    wait_until(lambda: age(lease.path) > 0.7)
     take(tmp_path).release()
 
 
@@ -229,7 +229,7 @@ def test_a_damaged_lease_is_waited_for_and_then_replaced(tmp_path: Path, damage:
     (tmp_path / "job.4.json").write_bytes(damage)
     assert read_lease(tmp_path / "job.4.json") is None
     assert take_lease(tmp_path, "job", **QUICK) is None
-    wait_until(lambda: lease_files.age(tmp_path / "job.4.json") > 0.7)
+    wait_until(lambda: age(tmp_path / "job.4.json") > 0.7)
     with take(tmp_path) as lease:
         assert lease.generation == 5
 
@@ -245,7 +245,7 @@ def test_a_folder_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert take_lease(tmp_path, "job", **QUICK) is None
     with take(tmp_path) as lease:
         assert lease.generation == 2
-    assert not lease_files.create_exclusive(lease.path, b"second")
+    assert not create_exclusive(lease.path, b"second")
 
 
 def test_a_lost_answer_to_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,8 +257,8 @@ def test_a_lost_answer_to_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         real(source, target)
 
     monkeypatch.setattr(os, "link", twice)
-    assert lease_files.create_exclusive(tmp_path / "a", b"mine")
-    assert not lease_files.create_exclusive(tmp_path / "a", b"another's")
+    assert create_exclusive(tmp_path / "a", b"mine")
+    assert not create_exclusive(tmp_path / "a", b"another's")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"mine"}
 
 
@@ -286,8 +286,8 @@ def test_a_number_that_was_given_again_is_another_process(tmp_path: Path) -> Non
 
 
 def test_a_system_that_says_less_about_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_files, "_PROC", tmp_path / "nothing")
-    lease_files._space.cache_clear()
+    monkeypatch.setattr(leases, "_PROC", tmp_path / "nothing")
+    leases._space.cache_clear()
     try:
         me = this_process()
         assert (me["space"], me["started"]) == ("", None)
@@ -296,7 +296,7 @@ def test_a_system_that_says_less_about_processes(tmp_path: Path, monkeypatch: py
         process.wait()
         assert is_gone(me | {"pid": process.pid})
     finally:
-        lease_files._space.cache_clear()
+        leases._space.cache_clear()
 
 
 ROUNDS, RACERS = 60, 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,26 +19,81 @@ import ipe
 from ipe import zoo
 from ipe.base.arrays import Array
 from ipe.cli import main
-from ipe.cli.solve_progress import GapDisplay
+from ipe.cli.solve import GapDisplay
 from ipe.errors import InputError, SolveInterrupted
+from ipe.inverse.cholesky import BLOCK, cholesky, mirror
 from ipe.inverse.interior_point import solve_interior_point
-from ipe.inverse.l2 import certificate
+from ipe.inverse.l2 import certificate, solve_l2
 from ipe.inverse.least_squares import solve_l2_interior_point
 from ipe.inverse.lp import solve_lp
 from ipe.inverse.normal_equations import NormalEquations, predicted_work
 from ipe.inverse.problem import Norm, q_problem
-from ipe.inverse.watch import SolveProgress
+from ipe.inverse.watch import SolveProgress, TimeOverError, Watch
 from ipe.mdp import FiniteMDP
 from tests.oracles import box_problem, least_in_box
 from tests.tiers import examples
 
 NORMS: tuple[Norm, ...] = ("l2", "l1", "linf")
+
+
+def star(n: int, hubs: int, seed: int) -> FiniteMDP:
+    """Every pair leads to one of a few hubs, or to a neighbour on a line."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((n, 3, n))
+    for s, a in itertools.product(range(n), range(3)):
+        p = rng.uniform(0.1, 0.9)
+        P[s, a, rng.integers(hubs)] += p
+        P[s, a, min(n - 1, max(0, s + int(rng.integers(-3, 4))))] += 1.0 - p
+    return FiniteMDP(P, rng.normal(size=(n, 3)), 0.95)
+
+
+def box_grid(sides: tuple[int, ...], seed: int, torus: bool = False, gamma: float = 0.95) -> FiniteMDP:
+    """A grid of any number of dimensions: two moves in each, which slip along the other dimensions."""
+    n, d = int(np.prod(sides)), len(sides)
+    at = np.array(np.unravel_index(np.arange(n), sides))
+    P = np.zeros((n, 2 * d, n))
+    for a, b in itertools.product(range(2 * d), repeat=2):
+        if a // 2 == b // 2 and a != b:
+            continue
+        to = at.copy()
+        to[b // 2] += 1 if b % 2 else -1
+        places = np.ravel_multi_index(tuple(to), sides, mode="wrap" if torus else "clip")
+        P[np.arange(n), a, places] += 0.8 if a == b else 0.2 / (2 * d - 2)
+    return FiniteMDP(P, np.random.default_rng(seed).normal(size=(n, 2 * d)), gamma)
+
+
+def nearly_decomposable(seed: int) -> FiniteMDP:
+    """Four rooms of six states that hardly ever lead to one another."""
+    rng = np.random.default_rng(seed)
+    P = np.kron(np.eye(4), np.ones((6, 6)))[:, None, :] * rng.exponential(size=(24, 3, 24))
+    P = (1.0 - 1e-2) * P / P.sum(axis=2, keepdims=True) + 1e-2 / 24
+    return FiniteMDP(P, rng.normal(size=(24, 3)), 0.99)
+
+
+def masked(seed: int) -> FiniteMDP:
+    """A random graph with action sets and terminal states."""
+    rng, given = np.random.default_rng(seed), zoo.garnet(20, 4, 3, seed=seed)
+    ended = np.arange(20) % 7 == 3
+    allowed = rng.random((20, 4)) < 0.6
+    allowed[:, 0] |= ~allowed.any(axis=1)
+    P = given.transitions.toarray().reshape(20, 4, 20) * ~ended[:, None, None]
+    return FiniteMDP(P, np.where(ended[:, None], 0.0, given.rewards), 0.95, allowed=allowed, terminal=ended)
+
+
 SMALL = {
     "grid": lambda seed: zoo.slippery_grid(5, seed=seed),
     "queue": lambda seed: zoo.queue(20, arrival=0.2 + 0.01 * (seed % 30)),
     "walk": lambda seed: zoo.ring_walk(20, seed=seed),
     "smooth": lambda seed: zoo.smooth_line(20, width=0.05 + 0.001 * (seed % 30)),
     "garnet": lambda seed: zoo.garnet(20, 3, 3, seed=seed),
+    "two successors": lambda seed: zoo.garnet(20, 3, 2, seed=seed, gamma=0.5),
+    "tall grid": lambda seed: box_grid((2, 12), seed),
+    "three dimensions": lambda seed: box_grid((3, 3, 3), seed),
+    "torus": lambda seed: box_grid((5, 5), seed, torus=True, gamma=0.9999),
+    "star": lambda seed: star(24, 1, seed),
+    "hubs": lambda seed: star(24, 4, seed),
+    "nearly decomposable": nearly_decomposable,
+    "masked": masked,
 }
 DATA = Path(__file__).parent / "data"
 
@@ -45,20 +101,21 @@ DATA = Path(__file__).parent / "data"
 def swept(mdp: FiniteMDP, sweeps: int = 20) -> Array:
     q = np.zeros(mdp.rewards.shape)
     for _ in range(sweeps):
-        q = mdp.rewards + mdp.gamma * (mdp.transitions @ q.max(axis=1)).reshape(q.shape)
-    return q
+        v = np.where(mdp.terminal, 0.0, np.where(mdp.allowed, q, -np.inf).max(axis=1))
+        q = mdp.rewards + mdp.gamma * (mdp.transitions @ v).reshape(q.shape)
+    return np.where(mdp.allowed, q, 0.0)
 
 
 def noisy(mdp: FiniteMDP, amount: float, seed: int = 0) -> Array:
-    q = ipe.planning.policy_values(mdp, ipe.planning.random_policy(mdp, seed)).q
+    q = np.where(mdp.allowed, ipe.planning.policy_values(mdp, ipe.planning.random_policy(mdp, seed)).q, 0.0)
     noise: Array = np.random.default_rng(seed).normal(size=q.shape)
-    return q + amount * float(np.abs(q).max()) * noise
+    return np.where(mdp.allowed, q + amount * float(np.abs(q).max()) * noise, 0.0)
 
 
 @pytest.mark.parametrize("structure", SMALL)
 @pytest.mark.parametrize("norm", NORMS)
 @given(seed=st.integers(0, 2**31), amount=st.sampled_from([1e-3, 1e-2, 1.0]), values=st.booleans())
-@examples(24)
+@examples(16)
 def test_every_structure_in_every_norm_against_an_oracle(
     structure: str, norm: Norm, seed: int, amount: float, values: bool
 ) -> None:
@@ -136,6 +193,34 @@ def test_the_work_of_factors_is_predicted_by_the_structure() -> None:
     assert predicted_work(sparse.csr_array((3, 2))).entries >= 2
 
 
+def test_hubs_are_set_aside_when_the_work_of_factors_is_predicted() -> None:
+    n, rng = 3000, np.random.default_rng(0)
+    for hubs in (1, 50):
+        columns = np.stack([rng.integers(hubs, size=n), np.arange(n)], axis=1).ravel()
+        star = sparse.csr_array((np.full(2 * n, 0.5), columns, np.arange(0, 2 * n + 1, 2)), shape=(n, n))
+        work = predicted_work(star)
+        assert work.hubs
+        assert work.worthwhile(n)
+        assert work.entries < 10 * n + 2 * hubs * n
+    assert not predicted_work(zoo.garnet(3000, 3, 3).transitions).hubs
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+def test_a_star_is_solved_with_sparse_factors(norm: Norm) -> None:
+    mdp = star(1100, 1, 0)
+    result = ipe.evaluation_policy(mdp, q=noisy(mdp, 0.01), norm=norm)
+    assert result.method == "HiGHS, interior point"
+    assert result.relative_gap <= 1e-6
+
+
+def test_interior_points_leave_a_start_far_from_their_path() -> None:
+    """Swept values have few large residuals: the first steps are short, and prove nothing yet."""
+    mdp = zoo.garnet(400, 4, 5, seed=0)
+    problem = q_problem(mdp, swept(mdp), "l1")
+    start = solve_l2(problem.in_l2()).v
+    assert solve_interior_point(problem, start, rtol=1e-6).converged
+
+
 @pytest.mark.parametrize("mdp", [zoo.slippery_grid(30), zoo.garnet(60, 3, 4), zoo.smooth_line(60, width=0.2)])
 def test_systems_are_solved_whichever_factors_are_used(mdp: FiniteMDP) -> None:
     rng = np.random.default_rng(0)
@@ -166,6 +251,66 @@ def test_a_time_limit_flags_the_best_point_with_its_proven_gap(norm: Norm) -> No
     assert "time limit" in str(early)
     assert early.residual_lower_bound <= exact.residual <= early.residual * (1 + 1e-9)
     assert exact.stopped == ""
+
+
+@pytest.mark.parametrize(
+    ("norm", "method"),
+    [("l2", "projected-cg"), ("l2", "interior-point"), ("l1", "highs"), ("l1", "interior-point"), ("l1", "pdhg"),
+     ("linf", "highs"), ("linf", "interior-point"), ("linf", "pdhg")],
+)  # fmt: skip
+def test_every_method_ends_when_the_time_is_over(norm: Norm, method: Any) -> None:
+    mdp = zoo.garnet(1600, 4, 5)
+    q = swept(mdp)
+    early = ipe.evaluation_policy(mdp, q=q, norm=norm, method=method, time_limit=0.001, rtol=1e-12, on_miss="flag")
+    assert early.stopped == "time limit"
+    assert not early.converged
+    problem = q_problem(mdp, q, norm)
+    another = problem.norm_of(problem.residuals(solve_l2(problem.in_l2()).v))  # no policy is below the proven bound
+    assert 0.0 <= early.residual_lower_bound <= min(early.residual, another) * (1 + 1e-9)
+
+
+def test_a_long_call_is_left_alone_when_the_time_is_over() -> None:
+    released = threading.Event()
+    watch = Watch(time_limit=0.05)
+    with pytest.raises(TimeOverError):
+        watch.run(lambda: released.wait(20.0))
+    released.set()
+    assert Watch().run(lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        Watch().run(lambda: 1 // 0)
+
+
+def test_a_solve_that_ends_with_its_time_is_not_called_stopped() -> None:
+    watch = Watch(time_limit=1e-9)
+    watch.note("a method", 1, np.zeros(2), objective=1.0, gap=1e-9, target=1e-8)
+    with pytest.raises(TimeOverError):
+        watch.note("a method", 2, np.zeros(2), objective=1.0, gap=1e-7, target=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 5, 256, 300, 600])
+def test_cholesky_block_by_block(n: int) -> None:
+    rng = np.random.default_rng(n)
+    root = rng.normal(size=(n, n + 3))
+    matrix, b, calls = root @ root.T, rng.normal(size=n), []
+    copy = matrix.copy()
+    x = cholesky(copy, lambda: calls.append(1))(b)
+    np.testing.assert_allclose(matrix @ x, b, rtol=1e-6, atol=1e-6 * np.abs(b).max())
+    np.testing.assert_allclose(np.tril(copy), np.linalg.cholesky(matrix), rtol=1e-8, atol=1e-8)
+    np.testing.assert_array_equal(np.triu(copy, 1), np.triu(matrix, 1))
+    assert len(calls) == -(-n // BLOCK)
+
+
+def test_what_a_failed_factor_overwrote_is_restored() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(600, 600))
+    matrix = root @ root.T
+    matrix[500, 500] = -1.0
+    copy = matrix.copy()
+    with pytest.raises(np.linalg.LinAlgError):
+        cholesky(copy, lambda: None)
+    mirror(copy)
+    copy[np.diag_indices(600)] = matrix.diagonal()
+    np.testing.assert_array_equal(copy, np.triu(matrix) + np.triu(matrix, 1).T)
 
 
 def test_wrong_time_limits_are_refused() -> None:

@@ -104,6 +104,8 @@ def test_what_the_studies_declare() -> None:
         "curves": (2, 30, 30_000_000),
         "ipe": (1, 10, 5_000_000),
         "sensitivity": (20, 5, 20_000_000),
+        "lasting": (2, 16, 32_000_000),
+        "lasting-changes": (6, 8, 48_000_000),
     }
     assert [own.settings.width for own in parts["curves"].settings] == [128, 256]
     assert parts["sensitivity"].one_at_a_time
@@ -116,13 +118,29 @@ def test_what_the_studies_declare() -> None:
     minatar = freeway.STUDY.sweeps(full_grid=True)["grid"]
     assert len(minatar.settings) == 54 + 18
     assert minatar.settings[0].settings.frames == 2_000_000
+    rows = freeway.STUDY.sweeps()["sensitivity"]
+    assert (len(rows.settings), rows.seeds, rows.settings[0].settings.frames) == (14, [0, 1, 2, 3, 4], 500_000)
+    listed = {(own.case, path): set() for own in rows.settings for path in own.varied}  # type: ignore[var-annotated]
+    for own in minatar.settings:
+        for path, value in own.varied.items():
+            listed[own.case, path].add(value)
+    for path in {path for _, path in listed}:
+        cases = [case for case, name in listed if name == path]
+        assert cases, "the five panels"
+        for case in cases:
+            found = {own.varied[path] for own in rows.settings if own.case == case}
+            assert found == listed[case, path], "every value of the appendix, and no other"
+    assert len({path for _, path in listed}) == 5
+    assert {own.settings.frames for own in rows.settings} == {500_000}
     few = freeway.STUDY.sweeps(runs=2, frames=1000)["curves"]
     assert (few.seeds, few.settings[0].settings.frames) == ([0, 1], 1000)
 
 
 def test_only_some_parts() -> None:
     assert list(chosen_parts(lunar_lander.STUDY, only=["ipe"])) == ["ipe"]
-    with pytest.raises(InputError, match="there is no part 'figure-2a'; the parts are curves, ipe, sensitivity"):
+    with pytest.raises(
+        InputError, match="there is no part 'figure-2a'; the parts are curves, ipe, sensitivity, lasting, "
+    ):
         chosen_parts(lunar_lander.STUDY, only=["figure-2a"])
 
 

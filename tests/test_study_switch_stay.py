@@ -200,6 +200,7 @@ def test_fits_know_a_sigmoid_from_a_linear_schedule() -> None:
     assert fit_schedule(t, np.maximum(0.1, 1 - 0.9 * t / 100)) == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_verdicts_follow_the_data() -> None:
     """Exchange reward for its negative, and claims on correlations turn over."""
     settings = small()

@@ -231,7 +231,8 @@ def child(script: str, *words: Any) -> subprocess.CompletedProcess[str]:
 
 
 @posix
-@pytest.mark.parametrize(("fault", "deaths"), [("hang", 1), pytest.param("hold", 2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "deaths"), [("hang", 1), ("hold", 2)])
 def test_a_seed_that_hangs_is_given_up_and_the_others_go_on(tmp_path: Path, fault: str, deaths: int) -> None:
     options = BAD | {"fault": fault}
     store = stored(tmp_path / "store", small_sweep(seeds=3, frames=300, options=options))
@@ -293,6 +294,7 @@ def test_an_environment_that_hangs_as_it_is_made_fails_the_job(tmp_path: Path) -
 
 
 @posix
+@pytest.mark.slow
 def test_a_process_that_was_suspended_has_not_hung(tmp_path: Path) -> None:
     script = WATCH.replace("0.5)", "2.0)")
     words = shlex.join([sys.executable, "-c", script, str(tmp_path), "1", "5", "1.0"])

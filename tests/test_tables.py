@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ipe.base.nested import flatten
 from ipe.behaviours import BEHAVIOURS, Behaviour, Hyperparameter
 from ipe.cli.settings_options import plain
-from ipe.deep.settings import LEAVES, behaviours_with, deep_behaviours
+from ipe.deep.defaults import TUNED, default_settings
+from ipe.deep.settings import LEAVES, behaviours_with, deep_behaviours, paper_settings
 from ipe.updates import UPDATES, PolicyUpdate
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -73,11 +76,27 @@ def settings() -> str:
     return table(("setting", "default", "what it is", "only with"), rows)
 
 
+def tuned() -> str:
+    every = [flatten(default_settings(environment).model_dump()) for environment in TUNED]
+    paper = flatten(paper_settings("Other-v0").model_dump())
+    rows = [
+        (f"`{path}`", *(_short(one[path]) for one in every), _short(paper[path]))
+        for path in paper
+        if path != "environment.id" and any(one[path] != paper[path] for one in every)
+    ]
+    return table(("setting", *TUNED, "the paper's, for LunarLander"), rows)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "behaviours": ("api/behaviours.md", behaviours),
     "updates": ("api/updates.md", updates),
     "numbers": ("api/tabular.md", hyperparameters),
     "settings": ("training.md", settings),
+    "tuned settings": ("classic-control.md", tuned),
 }
 
 

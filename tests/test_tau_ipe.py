@@ -31,6 +31,7 @@ def test_with_two_actions_the_runs_are_those_of_epsilon_ipe() -> None:
     np.testing.assert_allclose(runs["tau-ipe"].q, runs["epsilon-ipe"].q, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_it_earns_more_than_epsilon_ipe_on_a_garnet_mdp() -> None:
     mdp = garnet(30, 4, 3, seed=0, gamma=0.9)
     sweep = {"alpha_pi": [0.1, 1.0, 3.0]}
@@ -41,6 +42,7 @@ def test_it_earns_more_than_epsilon_ipe_on_a_garnet_mdp() -> None:
     assert difference.mean() > 2 * difference.std(ddof=1) / np.sqrt(difference.size)
 
 
+@pytest.mark.slow
 def test_the_deep_agent_acts_with_it(tmp_path: Path) -> None:
     pytest.importorskip("gymnasium", reason="CartPole needs Gymnasium")
     settings = ipe.deep.paper_settings("CartPole-v1", "tau-ipe", frames=300, width=16, batch=8, replay=200)

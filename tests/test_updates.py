@@ -14,6 +14,7 @@ from scipy import optimize, special
 from ipe import updates as up
 from ipe.entropy import entropy, softmax
 from ipe.errors import InputError
+from tests.tiers import tiered
 
 GRADIENT = (up.paper_update, up.absolute_update, up.natural_update)
 ALL = (*GRADIENT, up.kl_proximal_update)
@@ -290,7 +291,7 @@ def test_a_baseline_changes_nothing() -> None:
         np.testing.assert_allclose(found, applied(update, **batch, alpha=0.3).theta, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", tiered(["float32", "float64"], "float32"))
 def test_the_libraries_agree_and_keep_the_dtype(dtype: str) -> None:
     torch = pytest.importorskip("torch")
     batch = transitions(7, 3)
@@ -355,3 +356,37 @@ def test_wrong_input_is_named(change: dict[str, Any], message: str) -> None:
         applied(up.fenchel_update, y=0.0, beta=2.0, **good)
     with pytest.raises(InputError, match=r"terminals has shape \(2,\)"):
         up.n_step_target([1.0, 2.0, 3.0], 0.9, [False, True])
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e3, 1e12])
+def test_the_scale_free_update_does_not_see_the_rewards_scale(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    gamma, shift = 0.9, 0.3
+    theta, other, square, scaled = rng.normal(size=(2, 3)), np.zeros((2, 3)), 0.0, 0.0
+    other[:] = theta
+    for _ in range(50):
+        q, q_sa, reward = rng.normal(size=3), rng.normal(), rng.normal()
+        s = int(rng.integers(2))
+        plain = up.Transition(q_sa, reward, gamma, False, q)
+        moved = up.Transition(
+            scale * (q_sa + shift), scale * (reward + (1 - gamma) * shift), gamma, False, scale * (q + shift)
+        )
+        theta[s], _, square = up.scale_free_update(theta[s], square, plain, 2.0, tau=0.1)
+        other[s], _, scaled = up.scale_free_update(other[s], scaled, moved, 2.0, tau=0.1)
+        np.testing.assert_allclose(other, theta, rtol=1e-9, atol=1e-9)
+        assert scaled == pytest.approx(scale**2 * square, rel=1e-9)
+    assert np.ptp(theta) > 0.5
+
+
+def test_the_scale_free_update_by_hand() -> None:
+    transition = up.Transition(q_sa=0.0, reward=0.0, gamma=0.5, terminal=False, q_next=[1.0, 0.0])
+    # delta = 1/4; D = 1 + 0.2 (1/16 - 1) = 13/16; the gradient 2 (1/4) (1/2) (1/2) (1/2) / D
+    theta, delta, square = up.scale_free_update(np.zeros(2), 1.0, transition, 1.0, memory=0.2)
+    assert float(delta) == 0.25
+    assert float(square) == pytest.approx(13 / 16)
+    np.testing.assert_allclose(theta, [-1 / 13, 1 / 13])
+    ended = up.scale_free_update(np.ones(2), 3.0, transition._replace(terminal=True), 1.0)
+    assert float(ended.square) == 3.0
+    np.testing.assert_array_equal(ended.theta, np.ones(2))
+    level = up.scale_free_update(np.zeros(2), 0.0, transition._replace(q_next=[0.0, 0.0]), 1.0)  # no error yet
+    assert (level.theta.tolist(), float(level.square)) == ([0.0, 0.0], 0.0)

@@ -2,7 +2,7 @@
 
 The functions here take numbers and tables of any origin. What reads the store of a sweep is in modules of its own:
 `ipe.analysis.series` (the runs of each setting), `ipe.analysis.findings` (their ranking and comparison) and
-`ipe.analysis.panels` (their sensitivity curves).
+`ipe.analysis.panels` (their sensitivity curves); `ipe.analysis.halving` reads a sweep by successive halving.
 """
 
 from ipe.analysis.bands import CurveBands, bootstrap_band, curve_bands, iqm_band, iqm_curve, tolerance_band
@@ -25,6 +25,7 @@ from ipe.analysis.curves import (
     recorded_curves,
     trailing_curve,
 )
+from ipe.analysis.many import holm, improvement_test, mean_ranks
 from ipe.analysis.scores import score_failed, standard_error, worst_seen
 from ipe.analysis.selection import RankedSetting, Selection, select_best
 from ipe.analysis.sensitivity import (
@@ -41,16 +42,26 @@ from ipe.analysis.statistics import (
     runs_for_tolerance,
     tolerance_interval,
 )
+from ipe.analysis.survival import (
+    LogRank,
+    SurvivalCurve,
+    log_rank,
+    restricted_mean,
+    restricted_mean_difference,
+    survival_curve,
+)
 
 __all__ = [
     "Claim",
     "CurveBands",
     "CurveSummary",
     "Interval",
+    "LogRank",
     "PerformanceProfile",
     "RankedSetting",
     "Selection",
     "SensitivityCurve",
+    "SurvivalCurve",
     "ToleranceInterval",
     "auc",
     "auc_of_episodes",
@@ -64,17 +75,23 @@ __all__ = [
     "curves",
     "difference_interval",
     "frame_grid",
+    "holm",
+    "improvement_test",
     "interquartile_mean",
     "iqm_band",
     "iqm_curve",
     "largest_fall",
+    "log_rank",
     "mean_and_standard_error",
     "mean_curve_interval",
+    "mean_ranks",
     "one_at_a_time_curve",
     "performance_profile",
     "probability_of_improvement",
     "recorded_curves",
     "relative_fall",
+    "restricted_mean",
+    "restricted_mean_difference",
     "rise",
     "runs_for_tolerance",
     "score_failed",
@@ -82,6 +99,7 @@ __all__ = [
     "sensitivity_curve",
     "sensitivity_curves",
     "standard_error",
+    "survival_curve",
     "tolerance_band",
     "tolerance_interval",
     "trailing_curve",

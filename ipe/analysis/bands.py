@@ -38,14 +38,7 @@ class CurveBands:
 
 
 def curve_bands(curves: ArrayLike, *, seed: Seed, level: float = 0.95, resamples: int = 1000) -> CurveBands:
-    """The mean, the interquartile mean and their intervals, from the curves of a setting.
-
-    Args:
-        curves: shape (runs, grid), NaN where a run has no value.
-        seed: a seed or a generator.
-        level: the level of the interval at each frame by itself.
-        resamples: how often the runs are drawn again.
-    """
+    """The mean, the interquartile mean and their intervals; arguments as for `bootstrap_band`."""
     rng = check_generator(seed)
     summary = mean_and_standard_error(curves)
     low, high = bootstrap_band(curves, seed=rng, level=level, resamples=resamples)

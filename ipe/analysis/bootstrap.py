@@ -98,12 +98,8 @@ def resample_counts(sizes: Sequence[int], resamples: int, rng: np.random.Generat
 
 
 def mean_curves(counts: Array, curves: Array) -> Array:
-    """The mean curve of each resample, shape (resamples, grid), over the runs that have a value at each frame.
-
-    Args:
-        counts: how often each run was drawn, shape (resamples, runs).
-        curves: shape (runs, grid), NaN where a run has no value.
-    """
+    """The mean curve of each resample, shape (resamples, grid), over the runs that have a value at each frame;
+    `counts`, shape (resamples, runs), says how often each run was drawn."""
     defined = ~np.isnan(curves)
     n = counts @ defined
     total = counts @ np.where(defined, curves, 0.0)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.base.arrays import Array, numeric
+from ipe.base.arrays import Array, numeric, refuse_where
 from ipe.base.numbers import finite_number, whole_number
 from ipe.errors import InputError
 
@@ -34,10 +34,7 @@ def one_axis(values: Any, name: str) -> Array:
 def finite_numbers(values: Any, name: str) -> Array:
     """Finite numbers along one axis, as float64."""
     out = one_axis(values, name)
-    wrong = ~np.isfinite(out)
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise InputError(f"{name}[{i}] = {out[i]:g} is not a finite number")
+    refuse_where(~np.isfinite(out), out, name, "not a finite number")
     return out
 
 

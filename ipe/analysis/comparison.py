@@ -68,7 +68,7 @@ def probability_of_improvement(
         >>> probability_of_improvement([2.0, 3.0], [1.0, 2.0], seed=0).estimate
         0.875
     """
-    pairs, share, rng = _pairs(x, y), check_share(level, "level"), check_generator(seed)
+    pairs, share, rng = paired_tasks(x, y), check_share(level, "level"), check_generator(seed)
     estimate, drawn = 0.0, np.zeros(check_count(resamples, "resamples"))
     for first, second in pairs:
         wins = np.heaviside(first[:, None] - second[None, :], 0.5)
@@ -103,7 +103,7 @@ def difference_interval(
         >>> difference_interval([5.0, 7.0], [1.0, 2.0], seed=0).estimate
         4.5
     """
-    pairs, share, rng = _pairs(x, y), check_share(level, "level"), check_generator(seed)
+    pairs, share, rng = paired_tasks(x, y), check_share(level, "level"), check_generator(seed)
     function, count = statistic_of(statistic), check_count(resamples, "resamples")
     estimate, drawn = 0.0, np.zeros(count)
     for pair in pairs:
@@ -147,7 +147,8 @@ def performance_profile(
     return PerformanceProfile(thresholds, fraction, low, high, share)
 
 
-def _pairs(x: Scores, y: Scores) -> list[tuple[Array, Array]]:
+def paired_tasks(x: Scores, y: Scores) -> list[tuple[Array, Array]]:
+    """The scores of x and of y in each task that they share; they must share all."""
     if isinstance(x, Mapping) != isinstance(y, Mapping):
         raise InputError("x and y must both be one number per run, or both mappings of the same tasks")
     first, second = check_strata(x, "x"), check_strata(y, "y")

@@ -20,7 +20,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from ipe.analysis.columns import Frames, check_count, finite_numbers, runs_of, whole_numbers
-from ipe.base.arrays import Array, numeric
+from ipe.base.arrays import Array, numeric, refuse_where
 from ipe.errors import InputError
 
 WINDOW = 20
@@ -66,7 +66,7 @@ def trailing_curve(frames: ArrayLike, returns: ArrayLike, grid: ArrayLike, windo
         array([nan, 1. , 2. , 5.5])
     """
     ends, values = _episodes(frames, returns)
-    return _at(ends, _trailing_means(values, check_count(window, "window")), _grid(grid))
+    return _at(ends, trailing_means(values, check_count(window, "window")), _grid(grid))
 
 
 def curves(episodes: Any, grid: ArrayLike, seeds: Sequence[int] | None = None, window: int = WINDOW) -> Array:
@@ -88,7 +88,7 @@ def curves(episodes: Any, grid: ArrayLike, seeds: Sequence[int] | None = None, w
         array([[nan, 5. ], [1. , 1.5], [nan, nan]])
     """
     at, size = _grid(grid), check_count(window, "window")
-    rows = [_at(ends, _trailing_means(values, size), at) for ends, values in runs_of(episodes, "return", seeds)]
+    rows = [_at(ends, trailing_means(values, size), at) for ends, values in runs_of(episodes, "return", seeds)]
     return np.stack(rows) if rows else np.empty((0, at.size))
 
 
@@ -192,9 +192,7 @@ def check_curves(curves: ArrayLike) -> Array:
     values = numeric(curves, "curves")
     if values.ndim != 2 or len(values) == 0:
         raise InputError(f"curves must have shape (runs, grid), of at least one run; found {values.shape}")
-    if np.isinf(values).any():
-        run, point = np.argwhere(np.isinf(values))[0]
-        raise InputError(f"curves[{run}, {point}] = {values[run, point]:g} is not a finite number")
+    refuse_where(np.isinf(values), values, "curves", "not a finite number")
     return values
 
 
@@ -204,7 +202,7 @@ def _mean_where(values: Array, defined: NDArray[np.bool_], axis: int) -> Array:
     return np.asarray(np.divide(total, n, out=np.full(np.shape(total), np.nan), where=n > 0))
 
 
-def _trailing_means(values: Array, window: int) -> Array:
+def trailing_means(values: Array, window: int) -> Array:
     """After each episode the mean of the last `window`, by sums of these alone: no error carries on."""
     head = values[: window - 1]
     start = np.cumsum(head) / np.arange(1, head.size + 1)
@@ -224,7 +222,7 @@ def _area(ends: Frames, values: Array, total: int, window: int) -> float:
     if ends.size == 0:
         return float("nan")
     lengths = np.diff(ends, append=total + 1)
-    return float(_trailing_means(values[: ends.size], window) @ lengths / lengths.sum())
+    return float(trailing_means(values[: ends.size], window) @ lengths / lengths.sum())
 
 
 def _episodes(frames: ArrayLike, returns: ArrayLike) -> tuple[Frames, Array]:

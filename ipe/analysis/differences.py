@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ipe.base.columns import columns
 from ipe.base.nested import flatten
 
 _ABSENT = "(not set)"
@@ -43,11 +44,26 @@ def differences_text(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
         return []
     rows = [["settings that differ", *settings]]
     rows += [[f"  {path}", *map(_words, values)] for path, values in differing.items()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]
+    return columns(rows, left=[0])
+
+
+def differences_sentence(settings: Mapping[str, Mapping[str, Any]], most: int = 4) -> str:
+    """The fields in which named settings differ, as a sentence for a figure; empty if there is none.
+
+    Args:
+        settings: the settings by their names.
+        most: how many fields are named.
+
+    Example:
+        >>> differences_sentence({"ipe": {"width": 64, "gamma": 0.9}, "greedy": {"width": 256, "gamma": 0.9}})
+        'Settings that differ: width (64, 256).'
+    """
+    _, differing = compare_settings(list(settings.values()))
+    if not differing:
+        return ""
+    named = [f"{path} ({', '.join(map(_words, values))})" for path, values in list(differing.items())[:most]]
+    more = f", and {len(differing) - most} more" if len(differing) > most else ""
+    return f"Settings that differ: {', '.join(named)}{more}."
 
 
 def _words(value: Any) -> str:

@@ -94,13 +94,7 @@ class Findings:
 
 
 def findings_of(group: Group, *, seed: Seed, resamples: int = 10_000) -> Findings:
-    """Rank, choose and compare the settings of one environment.
-
-    Args:
-        group: the runs of the environment.
-        seed: a seed or a generator for the bootstrap.
-        resamples: how often the runs are drawn again.
-    """
+    """Rank, choose and compare the settings of one environment, with so many resamples of the runs."""
     rng = check_generator(seed)
     ranking = _ranking(group.series, rng, resamples)
     order = {row.series.setting.key: row.rank for row in ranking}

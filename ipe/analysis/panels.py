@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipe.analysis.sensitivity import SensitivityCurve, ordered, sensitivity_curves
-from ipe.analysis.series import Group, Series
+from ipe.analysis.series import Group, Series, read_groups
 from ipe.experiments.declared import Setting, Sweep
+from ipe.experiments.results import Results
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +29,13 @@ class SensitivityPanel:
     series: dict[str, list[Series]]
 
 
-def sensitivity_panels(sweep: Sweep, group: Group) -> list[SensitivityPanel]:
-    """The panels of one environment: best over the others, or one at a time, as the sweep was made.
+def panels_by_environment(results: Results) -> dict[str, list[SensitivityPanel]]:
+    """The panels of every environment of a sweep, by the environment's name in groups."""
+    return {group.environment: sensitivity_panels(results.sweep, group) for group in read_groups(results)}
 
-    Args:
-        sweep: the sweep, which says how the values were varied.
-        group: the runs of the environment.
-    """
+
+def sensitivity_panels(sweep: Sweep, group: Group) -> list[SensitivityPanel]:
+    """The panels of one environment: best over the others, or one at a time, as the sweep was made."""
     found: dict[str, dict[str, SensitivityCurve]] = {}
     by_case: dict[str, list[Series]] = {}
     for series in group.series:
@@ -51,18 +52,18 @@ def sensitivity_panels(sweep: Sweep, group: Group) -> list[SensitivityPanel]:
 
 
 def _curves(sweep: Sweep, members: Sequence[Series], case: str) -> dict[str, SensitivityCurve]:
-    points = [_comparable(series.setting) for series in members]
+    points = [comparable(series.setting) for series in members]
     varied = [name for name in points[0] if len({point[name] for point in points}) > 1]
     if not varied:
         return {}
     base = None
     if sweep.one_at_a_time:
-        first = _comparable(next(setting for setting in sweep.settings if setting.case == case))
+        first = comparable(next(setting for setting in sweep.settings if setting.case == case))
         base = {name: first[name] for name in varied}
     settings = [{name: point[name] for name in varied} for point in points]
     return sensitivity_curves(settings, [series.auc for series in members], base)
 
 
-def _comparable(setting: Setting) -> dict[str, Any]:
+def comparable(setting: Setting) -> dict[str, Any]:
     """The hyperparameters as values that can be compared: a list, as JSON has it, becomes a tuple."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in setting.varied.items()}

@@ -25,11 +25,11 @@ Scores: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """One number per run; or, for several tasks or settings (strata), a name for each with one number per run."""
 
 
-def check_scores(scores: ArrayLike, name: str = "scores", least: int = 1) -> Array:
-    """One finite number per run, at least `least` of them."""
+def check_scores(scores: ArrayLike, name: str = "scores") -> Array:
+    """One finite number per run, of at least one run."""
     values = one_axis(scores, name)
-    if values.size < least:
-        raise InputError(f"{name} must have one number per run, of at least {least} runs; found {values.size}")
+    if values.size == 0:
+        raise InputError(f"{name} must have one number per run, of at least one run; found none")
     wrong = ~np.isfinite(values)
     if wrong.any():
         i = int(np.argmax(wrong))

@@ -25,6 +25,15 @@ Hyperparameters: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["best over the others", "one at a time"]
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A point whose setting was cut off by successive halving: after how many frames, and the score over the same
+    frames of the setting that was chosen in the end."""
+
+    frames: int
+    chosen: float
+
+
 @dataclass(frozen=True, eq=False)
 class SensitivityCurve:
     """Scores against the values of one hyperparameter.
@@ -38,6 +47,8 @@ class SensitivityCurve:
         n: the number of runs at each value.
         settings: the index of the setting that each point shows; of several with the same mean, the first.
         candidates: how many settings each point is the best of.
+        cut: for each point, where its setting was cut off by successive halving; None for one that was not. Empty if
+            nothing was cut off.
     """
 
     hyperparameter: str
@@ -48,6 +59,7 @@ class SensitivityCurve:
     n: tuple[int, ...]
     settings: tuple[int, ...]
     candidates: tuple[int, ...]
+    cut: tuple[Cut | None, ...] = ()
 
 
 def varied(settings: Sequence[Hyperparameters]) -> dict[str, tuple[Any, ...]]:

@@ -92,13 +92,8 @@ class Group:
 def read_groups(
     results: Results, confirm: Results | None = None, *, grid_points: int = 250, failed: Failed = "keep"
 ) -> list[Group]:
-    """The runs of every setting, by environment.
-
-    Args:
-        results: the results of the sweep.
-        confirm: fresh runs of some of its settings.
-        grid_points: how many frames the curves have values at.
-        failed: the score of a run that failed or diverged.
+    """The runs of every setting, by environment, and the fresh runs that `confirm` has of them; the curves have values
+    at so many frames.
 
     Raises:
         InputError: if there are no runs, if no run finished an episode, or if the fresh runs are not of these settings

@@ -86,9 +86,7 @@ def mean_curve_interval(
     Args:
         curves: shape (runs, grid), NaN where a run is not defined yet.
         shape: a function of curves, shape (..., grid), to one number each.
-        seed: a seed or a generator.
-        level: the level of the interval.
-        resamples: how often the runs are drawn again.
+        seed, level, resamples: as for `bootstrap_interval`.
 
     Example:
         >>> mean_curve_interval([[0.0, 2.0, 1.0], [0.0, 4.0, 3.0]], largest_fall, seed=0).estimate

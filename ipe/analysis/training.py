@@ -11,7 +11,7 @@ from ipe.analysis.columns import Frames
 from ipe.analysis.curves import aucs, curves, frame_grid, mean_and_standard_error, recorded_curves
 from ipe.base.arrays import Array
 from ipe.errors import InputError
-from ipe.experiments.runs import SettingRuns
+from ipe.experiments.results import SettingRuns
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,7 @@ def reached_frame(run: SettingRuns) -> int:
 
 
 def training_curves(runs: Mapping[str, SettingRuns]) -> tuple[Frames, int, dict[str, TrainingCurves]]:
-    """The curves of several runs on one grid of frames.
-
-    Args:
-        runs: the runs by the name that the figure gives them.
+    """The curves of several runs, by the names that the figure gives them, on one grid of frames.
 
     Returns:
         The grid, up to the frame that the longest run reached; the number of frames that all runs have, over which
@@ -66,9 +63,11 @@ def training_curves(runs: Mapping[str, SettingRuns]) -> tuple[Frames, int, dict[
         areas = aucs(episodes, max(1, common), run.seeds)
         if np.isnan(areas).any():
             seed = run.seeds[int(np.argmax(np.isnan(areas)))]
+            shortest = runs[min(reached, key=lambda each: reached[each])]
+            got = "the run" if shortest is run else f"{shortest.folder}, the shortest of these runs,"
             raise InputError(
                 f"{run.folder}: seed {seed} has not finished an episode within {common} frames, "
-                f"which is how far {'the run' if len(runs) == 1 else 'all of these runs'} got"
+                f"which is how far {got} got"
             )
         values = np.where(after, np.nan, curves(episodes, grid, run.seeds))
         epsilon = np.where(after, np.nan, recorded_curves(run.progress, "epsilon", grid, run.seeds))

@@ -14,15 +14,13 @@ from ipe.audit.exact import audit_table
 from ipe.audit.result import Audit, PolicySource, SampleAudit
 from ipe.audit.samples import audit_samples, check_policy_rows, check_rows
 from ipe.audit.transitions import Transitions, make_transitions
+from ipe.base.arrays import Mask
 from ipe.base.numbers import check_positive, whole_number
 from ipe.errors import InputError
 from ipe.mdp_input import check_gamma
 
 if TYPE_CHECKING:
     from ipe.audit.fitting import Fit
-
-_GIVEN: PolicySource = "given"
-_FITTED: PolicySource = "fitted"
 
 
 def audit(
@@ -101,13 +99,14 @@ def audit(
     if policy is not None:
         raise InputError("policy goes with a table of values: with q_next, give policy_next")
     q_sa, rows = check_rows(transitions, q, q_next)
-    fitted, source = None, _GIVEN
+    fitted: Mask | None = None
+    source: PolicySource = "given"
     if policy_next is None:
         from ipe.audit.fitting import Fit, fit_policy, split  # JAX takes seconds to import
 
         fit = Fit() if fit is None else fit
         fitted = split(len(transitions), fit)
-        policy_next, source = fit_policy(transitions, q_sa, rows, gamma, fitted, fit), _FITTED
+        policy_next, source = fit_policy(transitions, q_sa, rows, gamma, fitted, fit), "fitted"
     return audit_samples(
         transitions,
         q_sa,

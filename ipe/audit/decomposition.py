@@ -88,12 +88,8 @@ class Decomposition:
 
 
 def pair_errors(model: EmpiricalModel, v: Array) -> PairErrors:
-    """The TD errors of the transitions, pair by pair.
-
-    Args:
-        model: the empirical model.
-        v: the mean of Q under the policy in each state, shape (S + 1,), 0 in the last state.
-    """
+    """The TD errors of the transitions, pair by pair. `v` is the mean of Q under the policy in each state, shape (S +
+    1,), 0 in the last."""
     delta = model.reward + model.mdp.gamma * v[model.successor] - model.q[model.state, model.action][model.pair]
     m = len(model.count)
     mean = np.bincount(model.pair, delta, minlength=m) / model.count
@@ -106,13 +102,7 @@ def pair_errors(model: EmpiricalModel, v: Array) -> PairErrors:
 
 
 def decompose(model: EmpiricalModel, errors: PairErrors, optimism: float = 0.0) -> Decomposition:
-    """The parts of the mean squared TD error.
-
-    Args:
-        model: the empirical model.
-        errors: the TD errors under the policy.
-        optimism: o, for a policy that was fitted to this batch.
-    """
+    """The parts of the mean squared TD error; `optimism` is o, for a policy that was fitted to this batch."""
     w, n, square = model.share, model.count, errors.variance / model.count
     noise = float(np.sum(w * (n - 1) * square))
     estimation = float(np.sum(w * square)) - optimism
@@ -126,12 +116,7 @@ def decompose(model: EmpiricalModel, errors: PairErrors, optimism: float = 0.0) 
 
 def fit_optimism(model: EmpiricalModel, errors: PairErrors, free: Mask) -> float:
     """How much smaller the squared residual is because the policy was fitted to this batch: o, to first order in 1/n.
-
-    Args:
-        model: the empirical model.
-        errors: the TD errors under the evaluation policy.
-        free: the states F whose v is not at an end of its box, shape (S + 1,).
-    """
+    `free` are the states F whose v is not at an end of its box, shape (S + 1,)."""
     if model.deterministic or not free.any():
         return 0.0
     rows = sparse.csr_array(model.rows[:, free])
@@ -141,11 +126,8 @@ def fit_optimism(model: EmpiricalModel, errors: PairErrors, free: Mask) -> float
 
 
 def crossed_residual(model: EmpiricalModel) -> float:
-    """The squared residual of a policy fitted to half of each pair's transitions, on the other half; both ways.
-
-    Args:
-        model: the empirical model of transitions that are not deterministic: every pair was seen twice or more.
-    """
+    """The squared residual of a policy fitted to half of each pair's transitions, on the other half; both ways. Every
+    pair of the model must have been seen twice or more."""
     first = _first_half(model)
     return 0.5 * (_judged(model, first) + _judged(model, ~first))
 

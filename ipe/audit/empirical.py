@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ipe.audit.transitions import Transitions, check_below, check_finite
-from ipe.base.arrays import Array, Indices, Mask, numeric
+from ipe.audit.transitions import Transitions, check_below
+from ipe.base.arrays import Array, Indices, Mask, numeric, refuse_where
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 
@@ -68,18 +68,9 @@ class EmpiricalModel:
 def empirical_model(
     transitions: Transitions, q: Any, gamma: float, deterministic: bool | None = None
 ) -> EmpiricalModel:
-    """The empirical model of transitions between numbered states.
-
-    Args:
-        transitions: the batch, between the states 0, ..., S - 1.
-        q: action values, shape (S, A); NaN where an action does not exist.
-        gamma: the discount.
-        deterministic: whether a pair always has the same reward and successor. None: it does if there is a pair that
-            was seen more than once, and all such pairs do.
-
-    Raises:
-        InputError: naming the array and the index.
-    """
+    """The empirical model of transitions between the states 0, ..., S - 1, with action values of shape (S, A). By
+    default a batch counts as deterministic if there is a pair that was seen more than once, and all such pairs have the
+    same reward and successor. Errors name the array and the index."""
     table = check_table(transitions, q)
     n_states, n_actions = table.shape
     start, action = np.asarray(transitions.observation), transitions.action
@@ -132,7 +123,7 @@ def check_table(transitions: Transitions, q: Any) -> Array:
     table = numeric(q, "q")
     if table.ndim != 2 or 0 in table.shape:
         raise InputError(f"q must have shape (states, actions), found {table.shape}")
-    check_finite("q", np.where(np.isnan(table), 0.0, table))
+    refuse_where(np.isinf(table), table, "q", "not a finite number")
     n_states, n_actions = table.shape
     start, arrived = np.asarray(transitions.observation), np.asarray(transitions.next_observation)
     live = ~transitions.terminated

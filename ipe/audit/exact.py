@@ -22,8 +22,8 @@ from ipe.checks import check_policy
 from ipe.entropy import epsilon_from_probabilities
 from ipe.errors import InputError
 from ipe.inverse import EvaluationPolicy, evaluation_policy
+from ipe.inverse.choice import SMALL
 from ipe.inverse.closed_forms import has_exact_successors
-from ipe.inverse.solve import SMALL
 from ipe.planning import action_bounds
 from ipe.planning.operators import average
 

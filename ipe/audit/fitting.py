@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -104,15 +103,9 @@ def fit_policy(
 
 
 def logits(net: Architecture, parameters: Any, observations: NDArray[Any], scale: float = 1.0) -> NDArray[np.float32]:
-    """The outputs of one network at observations, shape (n, A), a thousand at a time.
-
-    Args:
-        net: the network's shape.
-        parameters: the network's parameters, with a leading axis of length one.
-        observations: the observations, shape (n, *inputs).
-        scale: a factor that the observations are multiplied by.
-    """
-    run = jax.jit(partial(_forward, net))
+    """The outputs of one network at observations times `scale`, shape (n, A), a thousand at a time. The parameters have
+    a leading axis of length one."""
+    run = jax.jit(lambda parameters, x: forward(net, parameters, features(net, x[None]))[0][0])
     found, size = [], min(_CHUNK, len(observations))
     for i in range(0, len(observations), size):
         part = observations[i : i + size].astype(np.float32) * np.float32(scale)
@@ -120,10 +113,6 @@ def logits(net: Architecture, parameters: Any, observations: NDArray[Any], scale
         padded = np.concatenate([part, np.zeros((size - len(part), *part.shape[1:]), np.float32)])
         found.append(np.asarray(run(parameters, jnp.asarray(padded)))[: len(part)])
     return np.concatenate(found)
-
-
-def _forward(net: Architecture, parameters: Any, observations: Any) -> Any:
-    return forward(net, parameters, features(net, observations[None]))[0][0]
 
 
 def _descend(net: Architecture, parameters: Any, data: list[Any], rows: Any, gamma: float, step_size: float) -> Any:

@@ -80,14 +80,7 @@ def audit_run(
 
 
 def collect_run(trained: Trained, seed: int, frames: int = FRAMES, draws: int = 0) -> Transitions:
-    """Collect transitions by the behaviour of a trained seed, in episodes that training has not seen.
-
-    Args:
-        trained: the run.
-        seed: the trained seed.
-        frames: how many transitions to collect.
-        draws: the seed of the episodes and of the behaviour's draws.
-    """
+    """Collect so many transitions by the behaviour of a trained seed, in episodes that training has not seen."""
     check_collection(frames, draws)
     environment = make_environment(trained.environment, evaluation_seed(draws, seed))
     act = agent(trained, seed, draws, behaviour=True)

@@ -17,24 +17,16 @@ from typing import Any
 import numpy as np
 
 from ipe.audit.result import Exploration, Parts, PolicySource, SampleAudit, WorstTransition
-from ipe.audit.transitions import Transitions, check_below, check_finite
-from ipe.base.arrays import Array, Mask, numeric
+from ipe.audit.transitions import Transitions, check_below
+from ipe.base.arrays import Array, Mask, numeric, refuse_where
 from ipe.entropy import entropy, epsilon_from_probabilities
 from ipe.errors import InputError
 from ipe.planning.operators import average
 
 
 def check_rows(transitions: Transitions, q: Any, q_next: Any) -> tuple[Array, Array]:
-    """Check action values per transition.
-
-    Args:
-        transitions: the batch.
-        q: Q(s, .), shape (n, A).
-        q_next: Q(s', .), shape (n, A). The rows of transitions that terminated may hold anything.
-
-    Returns:
-        Q(s, a) of each transition, shape (n,), and the rows Q(s', .), shape (n, A), 0 where terminated.
-    """
+    """Check action values per transition, and return Q(s, a), shape (n,), and the rows Q(s', .), shape (n, A), 0 where
+    terminated. The rows of transitions that terminated may hold anything."""
     n = len(transitions)
     here, there = numeric(q, "q"), numeric(q_next, "q_next")
     if here.ndim != 2 or here.shape[0] != n or here.shape[1] == 0:
@@ -44,8 +36,8 @@ def check_rows(transitions: Transitions, q: Any, q_next: Any) -> tuple[Array, Ar
     n_actions = here.shape[1]
     check_below("action", transitions.action, n_actions, f"q has the actions 0 to {n_actions - 1}")
     there = np.where(transitions.terminated[:, None], 0.0, there)
-    check_finite("q", here)
-    check_finite("q_next", there)
+    for name, rows in (("q", here), ("q_next", there)):
+        refuse_where(~np.isfinite(rows), rows, name, "not a finite number")
     return here[np.arange(n), transitions.action], there
 
 
@@ -56,10 +48,7 @@ def check_policy_rows(policy: Any, transitions: Transitions, n_actions: int) -> 
     if pi.shape != shape:
         raise InputError(f"policy_next must have shape {shape}, probabilities at each next state; found {pi.shape}")
     pi = np.where(transitions.terminated[:, None], 1.0 / n_actions, pi)
-    wrong = ~(pi >= 0)
-    if wrong.any():
-        i, a = (int(k) for k in np.argwhere(wrong)[0])
-        raise InputError(f"policy_next[{i}, {a}] = {pi[i, a]:g} is not a probability")
+    refuse_where(~(pi >= 0), pi, "policy_next", "not a probability")
     total = pi.sum(axis=1)
     wrong = ~(np.abs(total - 1.0) <= 1e-5)  # networks compute in single precision
     if wrong.any():

@@ -120,16 +120,8 @@ def load_dqn(path: str | os.PathLike[str]) -> Any:
 
 
 def collect_sb3(model: Any, env: Any, frames: int = FRAMES, draws: int = 0) -> Transitions:
-    """Collect transitions by the exploration of a DQN.
-
-    Args:
-        model: the DQN.
-        env: an id, or a Gymnasium environment, which stays open.
-        frames: how many transitions to collect.
-        draws: the seed of the episodes and of exploration.
-
-    Returns:
-        What the environment gave: not normalised, even if the model has a `VecNormalize`.
+    """Collect transitions by the exploration of a DQN in an environment, given by its id or open already. They are what
+    the environment gave: not normalised, even if the model has a `VecNormalize`.
 
     Raises:
         InputError: env is not an environment, does not fit the model, or failed.

@@ -17,12 +17,7 @@ _SOURCES = {
 
 
 def table_text(audit: Contents, all_terminated: bool) -> str:
-    """The audit of a table of action values, for a terminal.
-
-    Args:
-        audit: the contents of the audit.
-        all_terminated: whether every transition terminates.
-    """
+    """The audit of a table of action values, for a terminal."""
     kind = "deterministic, as far as it shows" if audit["deterministic"] else "stochastic"
     least, most = audit["distance_bounds"]
     lines = [
@@ -52,12 +47,7 @@ def table_text(audit: Contents, all_terminated: bool) -> str:
 
 
 def sample_text(audit: Contents, all_terminated: bool) -> str:
-    """The audit of action values per transition, for a terminal.
-
-    Args:
-        audit: the contents of the audit.
-        all_terminated: whether every transition terminates.
-    """
+    """The audit of action values per transition, for a terminal."""
     known = {True: "deterministic", False: "stochastic", None: "deterministic or not is not known"}
     lines = [
         f"Audit of Q on {audit['transitions']} transitions, each by itself ({known[audit['deterministic']]})",

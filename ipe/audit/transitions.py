@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.base.arrays import Array, Indices, Mask, array_like
+from ipe.base.arrays import Array, Indices, Mask, array_like, refuse_where
 from ipe.base.atomic import write_atomic
 from ipe.base.files import PathLike, check_keys, naming, read_npz, suffix_of
 from ipe.base.numbers import whole_number
@@ -73,7 +73,7 @@ def make_transitions(arrays: Mapping[str, Any]) -> Transitions:
     if reward.dtype.kind not in "fiub" or reward.ndim != 1:
         raise InputError(f"reward must be numbers of shape ({n},), found {reward.dtype} of shape {reward.shape}")
     reward = reward.astype(np.float64)
-    check_finite("reward", reward)
+    refuse_where(~np.isfinite(reward), reward, "reward", "not a finite number")
     return Transitions(here, action, reward, there, _flags("terminated", arrays["terminated"], n))
 
 
@@ -154,18 +154,8 @@ def minari_transitions(name: str, limit: int | None = None) -> Transitions:
             break
     if not total:
         raise InputError(f"{name}: it holds no transitions")
-    try:
+    with naming(name):
         return make_transitions({key: np.concatenate([part[key] for part in episodes])[:limit] for key in episodes[0]})
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-
-
-def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Refuse an array with a number that is NaN or infinite, and name the number's index."""
-    wrong = ~np.isfinite(array)
-    if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise InputError(f"{name}[{', '.join(map(str, at))}] = {array[at]:g} is not a finite number")
 
 
 def check_below(name: str, array: NDArray[Any], count: int, known: str) -> None:
@@ -192,8 +182,7 @@ def _observations(arrays: Mapping[str, Any], n: int) -> tuple[NDArray[Any] | Non
     for name, array in zip(names, (here, there), strict=True):
         if array.dtype.kind not in "fiub":
             raise InputError(f"{name} must hold real numbers, found dtype {array.dtype}")
-        if array.dtype.kind == "f":
-            check_finite(name, array)
+        refuse_where(~np.isfinite(array), array, name, "not a finite number")
     if here.shape != there.shape:
         raise InputError(f"next_observation has the shape {there.shape}, observation {here.shape}")
     if here.ndim == 1:
@@ -217,9 +206,7 @@ def _whole(name: str, given: Any) -> Indices:
         array = array[:, 0]
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"{name} must be whole numbers of shape (n,), found {array.dtype} of shape {array.shape}")
-    wrong = array < 0
-    if wrong.any():
-        raise InputError(f"{name}[{int(np.argmax(wrong))}] = {array[wrong][0]} is negative")
+    refuse_where(array < 0, array, name, "negative")
     wrong = array > np.iinfo(np.intp).max
     if wrong.any():
         raise InputError(f"{name}[{int(np.argmax(wrong))}] = {array[wrong][0]} is too large to be counted from 0")
@@ -230,9 +217,7 @@ def _flags(name: str, given: Any, n: int) -> Mask:
     array = _array(name, given, n)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be true or false, shape ({n},); found {array.dtype} of shape {array.shape}")
-    wrong = (array != 0) & (array != 1)
-    if wrong.any():
-        raise InputError(f"{name}[{int(np.argmax(wrong))}] = {array[wrong][0]:g} is neither 0 nor 1")
+    refuse_where((array != 0) & (array != 1), array, name, "neither 0 nor 1")
     return array.astype(bool)
 
 

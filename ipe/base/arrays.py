@@ -41,16 +41,7 @@ def place(index: Any) -> str:
 
 
 def refuse_where(wrong: Any, array: Any, name: str, what: str) -> None:
-    """Refuse an array that has a wrong entry, in a sentence that names the first wrong entry and its value.
-
-    Args:
-        wrong: boolean, the shape of `array`: which entries are wrong.
-        array: the numbers.
-        name: the argument's name.
-        what: what the entry is said to be, such as "not a finite number".
-
-    Raises:
-        InputError: if any entry is wrong.
+    """Refuse an array that is wrong somewhere: an `InputError` names the first wrong entry, its value, and what it is.
 
     Example:
         >>> refuse_where(np.array([False, True]), np.array([1.0, -2.0]), "weights", "negative")

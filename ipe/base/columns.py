@@ -6,11 +6,8 @@ from collections.abc import Collection, Sequence
 
 
 def columns(rows: Sequence[Sequence[str]], left: Collection[int] = ()) -> list[str]:
-    """Rows of cells as lines, every column as wide as its widest cell.
-
-    Args:
-        rows: the cells; every row has the same number of them.
-        left: the columns whose cells begin at the left; the cells of the others end at the right.
+    """Rows of cells as lines, every column as wide as its widest cell. The cells of the columns `left` begin at the
+    left; those of the others end at the right.
 
     Example:
         >>> columns([["seed", "status"], ["0", "done"]], left=[1])

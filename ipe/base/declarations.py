@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Protocol, TypeVar
 
+from ipe.base.words import one_of
 from ipe.errors import InputError
 
 
@@ -23,11 +26,7 @@ Declaration = TypeVar("Declaration", bound=Named)
 
 
 class Table(dict[str, Declaration]):
-    """The declarations of a kind, by name, in the order in which they were declared.
-
-    Args:
-        kind: what is declared, in the words of error messages.
-    """
+    """The declarations of a kind, by name, in the order in which they were declared. `kind` is its name in errors."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -35,39 +34,31 @@ class Table(dict[str, Declaration]):
         self._shipped: set[str] = set()
 
     def declare(self, declaration: Declaration) -> Declaration:
-        """Add a declaration, and return it.
-
-        Raises:
-            InputError: there is another one of that name.
-        """
+        """Add a declaration, and return it; another one of the same name is refused."""
         if self.setdefault(declaration.name, declaration) is not declaration:
             raise InputError(f"there is a {self.kind} {declaration.name!r} already")
         return declaration
 
     def declare_modules(self, package: str, path: Iterable[str]) -> None:
-        """Import every module of a package, in alphabetical order, so that a new file there declares itself.
-
-        Args:
-            package: the package's name.
-            path: the package's `__path__`.
-        """
+        """Import every module of a package, in alphabetical order, so that a new file there declares itself."""
         for module in iter_modules(path):
             import_module(f"{package}.{module.name}")
         self._shipped |= set(self)
 
     def find(self, name: str, made: Callable[[str, Any], Declaration]) -> Declaration:
-        """The declaration of a name. One written `package.module:name` is imported, and has that name from then on.
-
-        Args:
-            name: the name.
-            made: makes a declaration from a name and what a module has under it.
-
-        Raises:
-            InputError: there is no such name, or no such module.
-        """
+        """The declaration of a name. One written `package.module:name` is imported, `made` into a declaration, and has
+        that name from then on."""
         if isinstance(name, str) and name not in self and ":" in name:
             self[name] = made(name, self._imported(name))
         return self[one_of(name, self, self.kind)]
+
+    def meant(self, given: Any, kind: type[Declaration], made: Callable[[str, Any], Declaration]) -> Declaration:
+        """The declaration that is meant by its name, by `package.module:name`, by a function, or by itself."""
+        if isinstance(given, kind):
+            return given
+        if isinstance(given, str) or not callable(given):
+            return self.find(given, made)
+        return made(getattr(given, "__name__", "a function"), given)
 
     def name_of(self, given: Any, made: Callable[[str, Any], Declaration]) -> Any:
         """The name of a declaration or a function, which is made known; anything else is returned as it is.
@@ -84,11 +75,7 @@ class Table(dict[str, Declaration]):
         return self.declare(made(name, given)).name
 
     def check_shared(self, name: str) -> None:
-        """Refuse a name that other processes would not know.
-
-        Raises:
-            InputError: it was declared in this process alone.
-        """
+        """Refuse a name that was declared in this process alone, so that other processes would not know it."""
         if name not in self._shipped and ":" not in name:
             raise InputError(
                 f"the {self.kind} {name!r} is declared in this process alone, and worker processes do not know it: put "
@@ -111,6 +98,36 @@ class Table(dict[str, Declaration]):
         return found
 
 
+def renamed(name: str, given: Any, kind: type[Declaration]) -> Declaration | None:
+    """A declaration under another name; None if it is a function, of which one can be made."""
+    if isinstance(given, kind):
+        return dataclasses.replace(given, name=name)  # type: ignore[type-var]
+    if not callable(given):
+        raise InputError(f"{name} is neither a {kind.__name__} nor a function, but {type(given).__name__}")
+    return None
+
+
+def summary_of(function: Callable[..., Any]) -> str:
+    """The first line of a user's function's docstring."""
+    return (inspect.getdoc(function) or "by a function of the user's").partition("\n")[0]
+
+
+def first_call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Compile a user's function and call it once, before anything runs with it; `what` it is, and its name."""
+    import jax
+
+    try:
+        return jax.device_get(jax.jit(function)(*arguments))
+    except InputError:
+        raise
+    except Exception as error:
+        why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        raise InputError(
+            f"{what}: it cannot be compiled, because with arrays of JAX it raises {why} (it is made of operations on "
+            "whole arrays, such as those of jax.numpy)"
+        ) from None
+
+
 def _home(given: Any) -> tuple[str, str]:
     """The module in which other processes find an object, and its name there; no module if they cannot."""
     name = str(getattr(given, "__name__", type(given).__name__))
@@ -118,15 +135,3 @@ def _home(given: Any) -> tuple[str, str]:
     if module in (None, "__main__") or getattr(sys.modules.get(str(module)), name, None) is not given:
         return "", name
     return str(module), name
-
-
-def one_of(value: Any, names: Iterable[str], field: str) -> str:
-    """`value` if it is one of the names.
-
-    Raises:
-        InputError: it is not; the sentence lists the names.
-    """
-    known = tuple(names)
-    if not isinstance(value, str) or value not in known:
-        raise InputError(f"{field} must be one of {', '.join(known)}; found {value!r}")
-    return value

@@ -25,7 +25,7 @@ PathLike = str | os.PathLike[str]
 
 @contextlib.contextmanager
 def naming(path: PathLike) -> Iterator[None]:
-    """Put the file's name before every `InputError` that is raised inside the `with` block."""
+    """Put a name, a file's say, before every `InputError` that is raised inside the `with` block."""
     try:
         yield
     except InputError as error:
@@ -51,6 +51,16 @@ def read_bytes(path: PathLike) -> bytes:
         raise InputError("it is a folder, not a file") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from None
+
+
+def entries(folder: PathLike) -> list[Path]:
+    """What is in a folder, in the order of the names; nothing if there is no such folder."""
+    try:
+        return [Path(folder) / name for name in sorted(os.listdir(folder))]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InputError(f"cannot read the folder {folder}: {error.strerror or error}") from None
 
 
 def read_npz(path: PathLike) -> dict[str, NDArray[Any]]:
@@ -111,14 +121,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_keys(found: Iterable[str], required: Sequence[str], optional: Sequence[str], where: str = "") -> None:
-    """Refuse a missing required key and any unknown key.
-
-    Args:
-        found: the keys of the file or object.
-        required: keys that must be there.
-        optional: keys that may be there.
-        where: the place in the file, put before the error message.
-    """
+    """Refuse a missing required key and any unknown key; `where` names the place in the file."""
     keys, known = list(found), [*required, *optional]
     at = f"{where}: " if where else ""
     for key in required:

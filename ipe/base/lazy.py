@@ -27,12 +27,6 @@ def load_when_asked(package: str) -> tuple[Callable[[str], Any], Callable[[], li
 
     The names that the package's file needs for this itself (`TYPE_CHECKING` and this function) are removed from the
     package, so that its attributes are the public names and nothing else.
-
-    Args:
-        package: the package's full name, its `__name__`.
-
-    Returns:
-        The two functions that Python looks for in a module.
     """
     module = sys.modules[package]
     homes = _imports(str(module.__file__))

@@ -87,10 +87,8 @@ def look_of(behaviour: str) -> Look:
 
 
 def slots_for(behaviours: Sequence[str | None]) -> list[int]:
-    """A slot for each line of a figure: that of its behaviour, or a free one where the behaviour has a line already.
-
-    Args:
-        behaviours: the behaviour of each line; None for a line that is not about one behaviour.
+    """A slot for each line of a figure: that of its behaviour, or a free one where the behaviour has a line already or
+    the line is not about one behaviour (None).
 
     Example:
         >>> slots_for(["epsilon-greedy", "epsilon-ipe", "epsilon-ipe", None])

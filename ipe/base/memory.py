@@ -22,14 +22,8 @@ def available_memory() -> int | None:
 
 
 def check_memory(size: float, what: str) -> None:
-    """Refuse what takes more memory than is available.
-
-    Args:
-        size: the bytes that it takes.
-        what: what takes them, as the subject of a sentence.
-
-    Raises:
-        InputError: naming what takes the memory, how much, and how much there is.
+    """Refuse something that takes more memory, `size` bytes, than is available: the sentence, whose subject is `what`,
+    has both numbers.
 
     Example:
         >>> check_memory(1e18, "n = 10000000000000")

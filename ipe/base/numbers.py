@@ -25,17 +25,8 @@ def is_number(value: Any) -> bool:
 
 
 def whole_number(value: Any, name: str, low: int, high: int | None = None, *, also: str = "") -> int:
-    """`value` as an int of at least `low` and, if given, at most `high`.
-
-    Args:
-        value: what the caller was given.
-        name: the argument's name in the error message.
-        low: the least number allowed.
-        high: the largest number allowed; None for no limit.
-        also: what else the caller allows in its place, for the error message, such as " or None".
-
-    Raises:
-        InputError: naming the argument, the range and the value.
+    """`value` as an int of at least `low` and, if given, at most `high`; else an `InputError` with the argument's name,
+    the range, what is `also` allowed in its place, and the value.
 
     Example:
         >>> whole_number(3.5, "seed", 0)
@@ -62,17 +53,8 @@ def seed_number(value: Any, name: str = "seed") -> int:
 def finite_number(
     value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, above: bool = False, below: bool = False
 ) -> float:
-    """`value` as a float between `low` and `high`.
-
-    Args:
-        value: what the caller was given.
-        name: the argument's name in the error message.
-        low, high: the ends of the range.
-        above: refuse `low` itself.
-        below: refuse `high` itself.
-
-    Raises:
-        InputError: naming the argument, the range and the value; also for NaN and the infinities.
+    """`value` as a float between `low` and `high`, without the ends that are excluded by `above` and `below`; else an
+    `InputError` with the argument's name, the range and the value, also for NaN and the infinities.
 
     Example:
         >>> finite_number(0.0, "rtol", 0.0, above=True)

@@ -9,13 +9,8 @@ DISTRIBUTION = "ipe-rl"
 
 
 def missing_package(what: str, package: str, *, extra: str = "", first: str = "") -> InputError:
-    """The error of something that needs a package which is not installed.
-
-    Args:
-        what: what needs the package; the first words of the sentence.
-        package: the package that is missing.
-        extra: the extra of this library that brings the package. Default: pip installs the package by its own name.
-        first: a package that must be installed before the extra.
+    """The error of something that needs a package which is not installed: pip installs it by its own name, or by the
+    `extra` of this library that brings it, after a package that must come `first`.
 
     Example:
         >>> print(missing_package("'CartPole-v1'", "Gymnasium", extra="gymnasium"))

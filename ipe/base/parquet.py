@@ -16,11 +16,8 @@ from ipe.errors import InputError
 
 
 def parquet_bytes(table: Mapping[str, NDArray[Any]] | pa.Table) -> bytes:
-    """A table as the content of a Parquet file with page checksums: the same table gives the same bytes.
-
-    Args:
-        table: columns of equal length by name, or an Arrow table.
-    """
+    """A table, or columns by name, as the content of a Parquet file with page checksums: the same table gives the same
+    bytes."""
     if not isinstance(table, pa.Table):
         table = pa.table({name: pa.array(column) for name, column in table.items()})
     buffer = io.BytesIO()

@@ -27,14 +27,9 @@ class LaterVersionError(InputError):
 
 
 def encode(value: Any, field: str, *, finite: bool = False) -> Any:
-    """Turn a value into what JSON can hold; `decode` gives an equal value back, with lists for tuples.
-
-    Floats and integers keep every bit (a NaN stays a NaN).
-
-    Args:
-        value: None, bool, int, float, str, or lists and string-keyed dictionaries of these.
-        field: the name of the value in an error message.
-        finite: refuse infinities and NaN, rather than write them as objects.
+    """Turn None, bool, int, float, str, and lists and string-keyed dictionaries of these into what JSON can hold.
+    `decode` gives an equal value back, with lists for tuples; floats and integers keep every bit (a NaN stays a NaN).
+    With `finite`, infinities and NaN are refused. Errors call the value `field`.
 
     Example:
         >>> encode({"state": (2**127, 0.1), "best": float("-inf")}, "data")
@@ -71,13 +66,8 @@ def decode(value: Any) -> Any:
 
 
 def sealed_bytes(content: dict[str, Any], field: str, size: int = 0, *, finite: bool = True) -> bytes:
-    """Return the content of the file of an object; the same object gives the same bytes.
-
-    Args:
-        content: the object.
-        field: the name of the object in an error message.
-        size: the least size of the file in bytes; a shorter one is filled up with spaces.
-        finite: refuse infinities and NaN.
+    """Return the content of the file of an object, filled up with spaces to a least `size`; the same object gives the
+    same bytes. Errors call the object `field`; with `finite`, they refuse infinities and NaN.
 
     Example:
         >>> open_sealed(sealed_bytes({"frame": 7}, "note"))
@@ -115,12 +105,7 @@ def open_sealed(data: bytes) -> dict[str, Any]:
 
 
 def read_sealed(path: Path, kind: str, schema: int) -> dict[str, Any]:
-    """Read the object in a file of a known format.
-
-    Args:
-        path: the file.
-        kind: what the object's `format` must be.
-        schema: the latest schema that is understood.
+    """Read the object in a file whose `format` is `kind` and whose schema is at most `schema`.
 
     Raises:
         InputError: naming the file, if it is missing, damaged, of another format or of a later version.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from ipe.errors import InputError
@@ -15,16 +16,8 @@ Word = TypeVar("Word", bound=str)
 
 
 def did_you_mean(name: str, names: Iterable[str], *, prefix: str = "", cutoff: float = 0.6) -> str:
-    """The end of a sentence that refuses a name: the most similar known name, whether upper or lower case.
-
-    Args:
-        name: the name that is not known.
-        names: the known names.
-        prefix: text that is put before the known name, such as the table that holds it.
-        cutoff: how similar the two names must be, from 0 to 1.
-
-    Returns:
-        A hint in brackets with a blank before it, or nothing if no known name is similar.
+    """The end of a sentence that refuses a name: the most similar known name, whether upper or lower case, after
+    `prefix`; nothing if none is as similar as `cutoff`, from 0 to 1.
 
     Example:
         >>> did_you_mean("minatar/freeway", ["minatar/Freeway", "minatar/Asterix"])
@@ -40,11 +33,6 @@ def did_you_mean(name: str, names: Iterable[str], *, prefix: str = "", cutoff: f
 def one_of(value: Word, known: Iterable[str], name: str) -> Word:
     """`value` if it is one of the known words, or an `InputError` that lists them.
 
-    Args:
-        value: what the caller was given.
-        known: the words allowed.
-        name: the argument's name in the error message.
-
     Example:
         >>> one_of("l3", ("l2", "l1", "linf"), "norm")
         Traceback (most recent call last):
@@ -55,6 +43,26 @@ def one_of(value: Word, known: Iterable[str], name: str) -> Word:
     if not isinstance(value, str) or value not in words:
         raise InputError(f"{name} must be one of {', '.join(words)}; found {value!r}")
     return value
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words in their alphabetical order, as a sentence lists them.
+
+    Example:
+        >>> listed(["c", "a", "b"]), listed(["a"])
+        ('a, b and c', 'a')
+    """
+    *others, last = sorted(words)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+@contextlib.contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Make an `InputError` of every `OSError` inside the `with` block: what could not be done, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{what}: {error.strerror or error}") from None
 
 
 def short(value: Any) -> str:

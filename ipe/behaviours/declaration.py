@@ -34,7 +34,8 @@ class View(NamedTuple):
     step: AnyArray = 0
     """How many steps were taken before this one (in deep training, after the warm-up)."""
     memory: Mapping[str, AnyArray] = {}
-    """What the behaviour remembers (`Memory`), shape (...) or (..., A) for each name."""
+    """What the behaviour remembers (`Memory`), shape (...) or (..., A) for each name; one for all states if the memory
+    is the agent's."""
     ties: Literal["random", "first"] = "random"
     """Whether the greedy actions share their probability, or the first of them has it all."""
 
@@ -58,28 +59,67 @@ class Acting(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """What a step in a state showed a behaviour that remembers."""
+    """What a step showed a behaviour that remembers."""
 
     probabilities: AnyArray
-    """The probabilities by which the step's action was chosen, shape (A,)."""
-    delta: AnyArray
-    """The temporal-difference error of the update of Q(s, a)."""
-    step_size: AnyArray
-    """The step size of the update of Q(s, a)."""
+    """The probabilities by which the step's action was chosen, shape (..., A)."""
+    epsilon: AnyArray | None
+    """The epsilon with which the action was chosen; None if the behaviour has none."""
+    action: AnyArray
+    """The action."""
+    reward: AnyArray
+    """The reward."""
+    discount: AnyArray
+    """The discount of the next state's value; 0 where the next state is terminal."""
+    following: View
+    """The next state, with the Q that the agent had before it learned from the step (the deep agent: with the Q that
+    chooses the next action)."""
+    ended: AnyArray
+    """Whether the episode ended with the step."""
+    chance: AnyArray
+    """A uniform number in [0, 1) that nothing else depends on."""
+    delta: AnyArray | None = None
+    """The temporal-difference error of the update of Q(s, a); None in the deep agent, which updates a network."""
+    step_size: AnyArray | None = None
+    """The step size of the update of Q(s, a); None in the deep agent."""
 
 
 class Memory(NamedTuple):
-    """What a behaviour remembers of every state of a finite MDP, carried from step to step."""
+    """What a behaviour remembers from step to step: of every state of a finite MDP, or of its own doings."""
 
     initial: Callable[[View, Numbers], dict[str, AnyArray]]
-    """From the view of all states before the first step: the tables, their first axis the states."""
+    """Before the first step: from the view of all states the tables, their first axis the states; or, if the memory is
+    the agent's, from the view of the present state the first memory."""
     updated: Callable[[View, Experience, Numbers], dict[str, AnyArray]]
-    """From the view of the state just left, its Q updated: that state's new row of every table."""
+    """From the view of the state just left: that state's new row of every table; or the agent's new memory. A finite
+    MDP's view has the updated Q; the deep agent's has the Q by which the action was chosen."""
+    scope: Literal["state", "agent"] = "state"
+    """Whether there is a row for every state, which a network cannot have, or one memory for the whole agent."""
+
+
+class Outcome(NamedTuple):
+    """A transition as a value target sees it; the first axes of all arrays are alike."""
+
+    here: View
+    """The state that was left."""
+    action: AnyArray
+    """The action, as booleans over the actions, shape (..., A)."""
+    following: View
+    """The next state."""
+
+
+class Target(NamedTuple):
+    """What takes the place of the reward and of max Q(s', .) in the target of Q-learning."""
+
+    bonus: AnyArray
+    """What is added to the reward."""
+    value: AnyArray
+    """The value of the next state."""
 
 
 @dataclass(frozen=True)
 class Behaviour:
-    """A way to act on values. Either `epsilon` or `probabilities` is given."""
+    """A way to act on values. `epsilon` is given, or `probabilities`; or both, and the probabilities are acted on."""
 
     name: str
     """The name by which users choose the behaviour."""
@@ -88,20 +128,22 @@ class Behaviour:
     probabilities: Callable[[View, Numbers], AnyArray] | None = None
     """The probabilities of the actions: a pure function of arrays of NumPy, JAX or torch."""
     epsilon: Callable[[View, Numbers], AnyArray] | None = None
-    """The epsilon of a behaviour that is epsilon-greedy on Q."""
+    """The epsilon of a behaviour that is epsilon-greedy on Q; with `probabilities`, the number to record."""
     hyperparameters: tuple[Hyperparameter, ...] = ()
     """The numbers that the behaviour has."""
     needs_policy: bool = False
     """Whether the behaviour looks at the logits of a learned evaluation policy."""
     memory: Memory | None = None
     """What the behaviour remembers from step to step, if it does."""
+    target: Callable[[Outcome, Numbers], Target] | None = None
+    """What Q-learning learns in place of the largest value of the next state; None: that value."""
     deep: bool = True
     """Whether the deep agent offers the behaviour too. (One with a memory per state it cannot offer.)"""
 
     def __post_init__(self) -> None:
-        if (self.probabilities is None) == (self.epsilon is None):
+        if self.probabilities is None and self.epsilon is None:
             raise InputError(f"behaviour {self.name!r}: give either probabilities or epsilon")
-        if self.deep and self.memory is not None:
+        if self.deep and self.memory is not None and self.memory.scope == "state":
             raise InputError(f"behaviour {self.name!r}: with a memory for every state, deep must be False")
 
     def act(self, view: View, numbers: Numbers) -> Acting:
@@ -111,10 +153,9 @@ class Behaviour:
             view: what the behaviour looks at.
             numbers: a value for each hyperparameter; others may be there too.
         """
-        if self.epsilon is None:
-            assert self.probabilities is not None
-            return Acting(self.probabilities(view, numbers), None)
-        epsilon = self.epsilon(view, numbers)
+        epsilon = None if self.epsilon is None else self.epsilon(view, numbers)
+        if self.probabilities is not None:
+            return Acting(self.probabilities(view, numbers), epsilon)
         return Acting(epsilon_greedy(view.preferences, epsilon, view.allowed), epsilon)
 
 

@@ -6,7 +6,6 @@ is compiled, and is tried before anything runs with it.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.declarations import first_call, renamed, summary_of
 from ipe.behaviours.declaration import BEHAVIOURS, Behaviour, Numbers, View
 from ipe.behaviours.hyperparameters import Hyperparameter
 from ipe.entropy import softmax
@@ -30,9 +30,7 @@ def find_behaviour(given: str | Behaviour | Callable[..., AnyArray]) -> Behaviou
     Raises:
         InputError: there is no such name or module, or the function cannot be a behaviour.
     """
-    if isinstance(given, str) or not (isinstance(given, Behaviour) or callable(given)):
-        return BEHAVIOURS.find(given, behaviour_from)
-    return given if isinstance(given, Behaviour) else behaviour_from(getattr(given, "__name__", "a function"), given)
+    return BEHAVIOURS.meant(given, Behaviour, behaviour_from)
 
 
 def name_of_behaviour(given: Any) -> Any:
@@ -53,10 +51,8 @@ def behaviour_from(name: str, given: Any) -> Behaviour:
     Raises:
         InputError: the function asks for something else, cannot be compiled, or returns no probabilities.
     """
-    if isinstance(given, Behaviour):
-        return dataclasses.replace(given, name=name)
-    if not callable(given):
-        raise InputError(f"{name} is neither a Behaviour nor a function, but {type(given).__name__}")
+    if (found := renamed(name, given, Behaviour)) is not None:
+        return found
     asked, numbers = _parameters(name, given)
 
     def probabilities(view: View, values: Numbers) -> AnyArray:
@@ -72,9 +68,8 @@ def behaviour_from(name: str, given: Any) -> Behaviour:
             shown["policy"] = softmax(view.logits, view.allowed)
         return given(*(shown[each] for each in asked), **{each.name: values[each.name] for each in numbers})
 
-    summary = (inspect.getdoc(given) or "by a function of the user's").partition("\n")[0]
     policy = bool({"logits", "policy"} & set(asked))
-    behaviour = Behaviour(name, summary, probabilities, hyperparameters=numbers, needs_policy=policy)
+    behaviour = Behaviour(name, summary_of(given), probabilities, hyperparameters=numbers, needs_policy=policy)
     _try(behaviour)
     return behaviour
 
@@ -103,9 +98,6 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[tuple[str, ...
 
 def _try(behaviour: Behaviour) -> None:
     """Compile a behaviour for one state and for a batch of states, and look at its probabilities."""
-    import jax
-
-    assert behaviour.probabilities is not None
     numbers = {each.name: each.default for each in behaviour.hyperparameters}
     for shape in ((3,), (4, 3)):
         q = np.linspace(-1.0, 2.0, int(np.prod(shape)), dtype=np.float32).reshape(shape)
@@ -114,16 +106,7 @@ def _try(behaviour: Behaviour) -> None:
             assert behaviour.probabilities is not None
             return behaviour.probabilities(View(q, -q, step=step), numbers)
 
-        try:
-            pi = np.asarray(jax.jit(act)(q, np.int32(0)))
-        except InputError:
-            raise
-        except Exception as error:
-            why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-            raise InputError(
-                f"behaviour {behaviour.name}: it cannot be compiled, because with arrays of JAX it raises {why} (a "
-                "behaviour is made of operations on whole arrays, such as those of jax.numpy)"
-            ) from None
+        pi = np.asarray(first_call(f"behaviour {behaviour.name}", act, q, np.int32(0)))
         if pi.shape != shape:
             raise InputError(
                 f"behaviour {behaviour.name}: for q of the shape {shape} it returns the shape {pi.shape}, and "

@@ -58,7 +58,7 @@ class Arguments:
     frames: int | None = option(
         "How many transitions to collect, or to take of a Minari data set.", None, shown="5000; of --minari, all"
     )
-    draws: int = option("The seed of the episodes, and of a policy that is fitted.", 0)
+    draws: int = option("The seed of the episodes, and of a policy that is fitted.", 0, least=0)
     deterministic: bool | None = option(
         "Whether a state and an action always have the same reward and successor. By default the batch decides it for "
         "numbered states; for other observations it is not known.",
@@ -136,14 +136,8 @@ def _check(arguments: Arguments) -> None:
                 raise InputError("a saved model needs --env, --transitions or --minari, and one of them only")
         else:
             _refuse(arguments, ("env",), "goes with a model.zip; a run names its environment")
-    if arguments.draws < 0:
-        raise InputError(f"--draws must be a whole number of 0 or more, found {arguments.draws}")
     if arguments.transitions is not None:
-        _refuse(
-            arguments,
-            ("frames",),
-            "says how many transitions to collect, or to take from --minari",
-        )
+        _refuse(arguments, ("frames",), "says how many transitions to collect, or to take from --minari")
     if arguments.out is not None and arguments.out == arguments.figure:
         raise InputError("--out and --figure are the same file")
     _check_files(arguments)

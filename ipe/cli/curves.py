@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipe.cli.naming import named_apart
 from ipe.cli.next_steps import next_line, run_steps
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import FIGURE, OVERWRITE, check_out
 
 if TYPE_CHECKING:
-    from ipe.experiments.runs import SettingRuns
+    from ipe.experiments.results import SettingRuns
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,14 @@ def run(arguments: Arguments) -> None:
     """Draw the figure and print the table."""
     check_out(arguments.out, arguments.overwrite, FIGURE)
 
-    from ipe.analysis.differences import differences_text
+    from ipe.analysis.differences import differences_sentence, differences_text
     from ipe.analysis.scores import standard_error
     from ipe.analysis.training import training_curves
-    from ipe.experiments.runs import read_runs
+    from ipe.experiments.results import read_runs
     from ipe.figures.learning import learning_curves
     from ipe.figures.style import save_figure
 
-    runs = _named([runs for folder in arguments.runs for runs in read_runs(folder)])
+    runs = named_apart([runs for folder in arguments.runs for runs in read_runs(folder)])
     grid, common, found = training_curves(runs)
     width = max(len(name) for name in found)
     for name, training in found.items():
@@ -71,6 +72,7 @@ def run(arguments: Arguments) -> None:
         epsilon={name: training.epsilon for name, training in found.items() if training.epsilon is not None} or None,
         behaviours={name: run.settings.behaviour for name, run in runs.items()},
         title=", ".join(environments),
+        note=differences_sentence(settings),
     )
     save_figure(figure, arguments.out)
     print(f"wrote {arguments.out}: the first {grid[-1]} frames")
@@ -82,18 +84,3 @@ def _steps(folders: Sequence[str], runs: Iterable[SettingRuns]) -> list[str]:
     settings = Counter(run.folder for run in runs)
     commands = {folder: "report" if settings[Path(folder)] > 1 else "evaluate" for folder in folders}
     return [step for folder, command in commands.items() for step in run_steps(folder, None, command)]
-
-
-def _named(runs: Sequence[SettingRuns]) -> dict[str, SettingRuns]:
-    """The runs by the shortest names that tell them apart: behaviours, names of folders, paths, names of settings."""
-    for name in (
-        lambda run: run.settings.behaviour,
-        lambda run: run.folder.name,
-        lambda run: str(run.folder),
-        lambda run: run.name,
-        lambda run: f"{run.folder} {run.name}",
-    ):
-        named = {name(run): run for run in runs}
-        if len(named) == len(runs):
-            break
-    return named

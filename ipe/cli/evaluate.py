@@ -1,4 +1,4 @@
-"""`ipe evaluate`: the returns of a trained run's policy, as a table or as JSON."""
+"""`ipe evaluate`: the returns of trained runs' policies, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ipe.base.columns import columns
 from ipe.cli.display import Display
+from ipe.cli.naming import named_apart
+from ipe.cli.next_steps import next_line
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import json_text
 from ipe.cli.seeds import trained_seeds
@@ -23,15 +26,17 @@ if TYPE_CHECKING:
 class Arguments:
     """Play new episodes with the networks of a trained run, and print their returns.
 
-    The policy is greedy on Q unless --behaviour is given. The episodes start from seeds that no training uses. The
-    networks of a run that was stopped are those of the moment when it was stopped.
+    Several runs are printed side by side, with the settings in which they differ. The policy is greedy on Q unless
+    --behaviour is given. The episodes start from seeds that no training uses. The networks of a run that was stopped
+    are those of the moment when it was stopped.
 
     examples:
       ipe evaluate runs/LunarLander-v3-epsilon-ipe
       ipe evaluate runs/LunarLander-v3-epsilon-ipe --behaviour --episodes 30 --seeds 0,3 --json
+      ipe evaluate runs/CartPole-v1-epsilon-ipe runs/CartPole-v1-epsilon-greedy
     """
 
-    run: str = argument("RUN", "The folder of a training run, or of a sweep that keeps networks.")
+    runs: tuple[str, ...] = argument("RUN", "The folder of a training run, or of a sweep that keeps networks.")
     setting: str | None = option("The name of a setting, if RUN is a sweep of several.", None, metavar="NAME")
     episodes: int = option("How many episodes to play with each trained seed.", 100)
     behaviour: bool = flag("Act by the run's behaviour as when training ended or was stopped, instead of greedily.")
@@ -47,17 +52,27 @@ def run(arguments: Arguments) -> None:
     from ipe.deep import evaluate
 
     with Display("ipe evaluate", keep=False) as display:
-        result = evaluate(
-            arguments.run,
-            episodes=arguments.episodes,
-            behaviour=arguments.behaviour,
-            seed=arguments.seed,
-            seeds=seeds,
-            setting=arguments.setting,
-            frame_limit=arguments.frame_limit,
-            progress=lambda seed, done: display.show([f"seed {seed}: episode {done} of {arguments.episodes}"]),
-        )
-    print(json_text(contents(result)) if arguments.json else "\n".join(_lines(result, arguments.setting)))
+        results = [
+            evaluate(
+                run,
+                episodes=arguments.episodes,
+                behaviour=arguments.behaviour,
+                seed=arguments.seed,
+                seeds=seeds,
+                setting=arguments.setting,
+                frame_limit=arguments.frame_limit,
+                progress=partial(_show, display, run, arguments.episodes),
+            )
+            for run in dict.fromkeys(arguments.runs)
+        ]
+    if arguments.json:
+        print(json_text(contents(results[0]) if len(results) == 1 else {"runs": [contents(one) for one in results]}))
+    else:
+        print("\n".join(_lines(results[0], arguments.setting) if len(results) == 1 else _side_by_side(results)))
+
+
+def _show(display: Display, run: str, episodes: int, seed: int, done: int) -> None:
+    display.show([f"{run}, seed {seed}: episode {done} of {episodes}"])
 
 
 def contents(result: Evaluation) -> dict[str, Any]:
@@ -98,3 +113,32 @@ def _lines(result: Evaluation, setting: str | None) -> list[str]:
     lines += [f"left out: seed {seed} {why}" for seed, why in result.left_out.items()]
     run = shlex.quote(str(result.folder)) + ("" if setting is None else f" --setting {shlex.quote(setting)}")
     return [*lines, f"next: ipe watch {run} --out run.gif; ipe audit {run}"]
+
+
+def _side_by_side(results: Sequence[Evaluation]) -> list[str]:
+    """Several runs: a row each, then the settings in which they differ."""
+    from ipe.analysis.differences import differences_text
+
+    named = named_apart(results)
+    rows = [["run", "seeds", "mean return", "standard error", "worst seed", "best seed"]]
+    for name, result in named.items():
+        means = [seed.mean for seed in result.seeds]
+        ends = [decimal(min(means)), decimal(max(means))]
+        rows.append([name, str(len(means)), decimal(result.mean), decimal(result.standard_error), *ends])
+    first = results[0]
+    environments = ", ".join(dict.fromkeys(result.environment for result in results))
+    how = "; ".join(dict.fromkeys(result.policy for result in results))
+    settings = {name: one.settings.model_dump(exclude={"behaviour"}) for name, one in named.items()}
+    return [
+        f"{environments}: {how}; {first.episodes} new episodes per trained seed (evaluation seed {first.seed})",
+        "",
+        *columns(rows, left=[0]),
+        "",
+        *differences_text(settings),
+        *(
+            f"left out of {name}: seed {seed} {why}"
+            for name, one in named.items()
+            for seed, why in one.left_out.items()
+        ),
+        next_line(f"ipe curves {shlex.join(str(result.folder) for result in results)} --out curves.png"),
+    ]

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipe.base.words import did_you_mean
+from ipe.base.words import did_you_mean, refusing
 from ipe.cli.options import number, whole_number
 from ipe.errors import InputError
 
@@ -91,7 +91,7 @@ def _parameter(text: str) -> Any:
 def check_sweep(folder: str) -> None:
     """Refuse a folder that holds sweeps instead of being one, and name them."""
     path = Path(folder)
-    if not path.is_dir() or any((path / name).exists() for name in ("sweep.json", "run.json")):
+    if not path.is_dir() or any((path / name).exists() for name in ("sweep.json", "run.json", "halving.json")):
         return  # what is wrong with these, the store says
     if inside := sorted(str(file.parent) for file in path.glob("*/sweep.json")):
         raise InputError(f"{folder} is no sweep, but holds {len(inside)}; name one of them: {', '.join(inside)}")
@@ -141,10 +141,8 @@ def _from_stdin(mdp: FiniteMDP, option: str) -> tuple[Form, Array]:
     """Standard input as the file that its first bytes say it is."""
     from ipe.mdp_files import load_values
 
-    try:
+    with refusing(f"{option}: standard input cannot be read"):
         content = b"" if sys.stdin is None else sys.stdin.buffer.read()
-    except OSError as error:
-        raise InputError(f"{option}: standard input cannot be read: {error.strerror or error}") from None
     begins = content.lstrip()[:6]
     suffix = ".csv"
     for magic, kind in ((b"[", ".json"), (b"{", ".json"), (b"\x93NUMPY", ".npy"), (b"PK", ".npz")):

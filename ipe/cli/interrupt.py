@@ -17,15 +17,12 @@ from collections.abc import Callable, Iterator
 
 GRACE = 1.0
 """The seconds that Python has to end by itself after Ctrl-C, its files closed and removed."""
+_answering = threading.Event()
+"""Set while a command runs that answers the first Ctrl-C with what it has, which may take longer."""
 
 
 class Stopped(Exception):  # noqa: N818
-    """A command was stopped by a signal, and has said how to go on.
-
-    Args:
-        sentence: how far the command came, and how to go on.
-        code: the exit code.
-    """
+    """A command was stopped by a signal: how far it came and how to go on, in a sentence, and the exit code."""
 
     def __init__(self, sentence: str, code: int) -> None:
         super().__init__(sentence)
@@ -34,11 +31,8 @@ class Stopped(Exception):  # noqa: N818
 
 @contextlib.contextmanager
 def stoppable(sentence: Callable[[KeyboardInterrupt], str]) -> Iterator[None]:
-    """Inside this block, Ctrl-C and SIGTERM end the command with a sentence and the exit code of the signal.
-
-    Args:
-        sentence: makes the sentence, from the interrupt that the work raised after it had saved what it has.
-    """
+    """Inside this block, Ctrl-C and SIGTERM end the command with the exit code of the signal, and with a sentence about
+    the interrupt that the work raised after it had saved what it has."""
     with hearing_signals() as heard:
         try:
             yield
@@ -60,10 +54,29 @@ def ending_soon(on_time_out: Callable[[], int]) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """Inside this block the command answers the first Ctrl-C by itself and takes its time; the second one ends it."""
+    _answering.set()
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise  # the thread that waits for signals clears the flag, when it hears of this Ctrl-C: often later than here
+    except BaseException:
+        _answering.clear()
+        raise
+    else:
+        _answering.clear()
+
+
 def _watch(heard: socket.socket, on_time_out: Callable[[], int]) -> None:
     with heard:
         while number := heard.recv(1):
-            if number[0] == signal.SIGINT and not _closed_within(heard, GRACE):
+            if number[0] != signal.SIGINT:
+                continue
+            if _answering.is_set():
+                _answering.clear()
+            elif not _closed_within(heard, GRACE):
                 os._exit(on_time_out())
 
 

@@ -20,12 +20,8 @@ def next_line(*steps: str) -> str:
 
 
 def mdp_steps(source: str, mdp: FiniteMDP, done: str) -> list[str]:
-    """The commands that show more of an MDP than the command `done` has shown, two at most.
-
-    Args:
-        source: the MDP as the user named it.
-        mdp: the MDP.
-        done: the name of the command that ends.
+    """The commands that show more of an MDP than the command `done` has shown, two at most; `source` is the MDP as the
+    user named it.
 
     Example:
         >>> from ipe.zoo import chain

@@ -28,6 +28,8 @@ class Option(NamedTuple):
     """What the help calls the value. Default: by the field's type."""
     shown: str | None = None
     """What the help says about the default. Default: the default itself, nothing for None."""
+    least: int | None = None
+    """The least number that it may be."""
     choices: tuple[str, ...] = ()
     """The words that it may be. Default: those of the field's type, if that is a Literal."""
     read: Callable[[str], Any] | None = None
@@ -75,11 +77,15 @@ class Option(NamedTuple):
 
     def value(self, word: str) -> Any:
         """The value that a word stands for; a ValueError says what is wrong with the word."""
+        if not word:
+            raise ValueError("is empty")
         if self.choices and word not in self.choices:
             raise ValueError(f"must be one of {', '.join(map(repr, self.choices))}; found {word!r}")
         by_type: dict[Any, Callable[[str], Any]] = {int: whole_number, float: number}
-        read = self.read or by_type.get(self.type, str)
-        return read(word)
+        found = (self.read or by_type.get(self.type, str))(word)
+        if self.least is not None and found < self.least:
+            raise ValueError(f"must be at least {self.least}, found {found}")
+        return found
 
 
 def argument(metavar: str, text: str, default: Any = dataclasses.MISSING) -> Any:
@@ -88,13 +94,8 @@ def argument(metavar: str, text: str, default: Any = dataclasses.MISSING) -> Any
 
 
 def option(text: str, default: Any = dataclasses.MISSING, **more: Any) -> Any:
-    """A field that is given as `--name VALUE` or `--name=VALUE`. Without a default, it must be given.
-
-    Args:
-        text: the sentence that explains it.
-        default: its value if it is left out.
-        more: metavar, shown, choices, read, alone and prefix of `Option`.
-    """
+    """A field that is given as `--name VALUE` or `--name=VALUE`. Without a default, it must be given. `more` are
+    metavar, shown, least, choices, read, alone and prefix of `Option`."""
     return _field(default, Option("option", text, **more))
 
 

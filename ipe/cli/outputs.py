@@ -16,14 +16,7 @@ OVERWRITE = "Replace the file at --out if there is one."
 
 
 def check_out(path: str, overwrite: bool, suffixes: Sequence[str] = (), option: str = "--out") -> None:
-    """Refuse a path at which a file cannot be written: before the work, not after it.
-
-    Args:
-        path: where the file will go.
-        overwrite: whether a file that is already there may be replaced.
-        suffixes: what the path may end with. Default: anything.
-        option: the option that the path is given by.
-    """
+    """Refuse a path at which a file cannot be written: before the work, not after it."""
     if not path:
         raise InputError(f"{option} is empty")
     folder = os.path.dirname(os.path.realpath(path))

@@ -134,7 +134,8 @@ def _build(arguments: type[T], found: Mapping[tuple[str, ...], Any], path: tuple
 
 def _help(arguments: type[Any], options: Sequence[Option], prog: str) -> Iterator[str]:
     width = max(50, min(shutil.get_terminal_size().columns, _WIDEST))
-    yield " ".join(["usage:", prog, *(option.usage for option in options if _in_usage(option)), "[OPTIONS]"])
+    needed = [option.usage for option in options if option.required or option.kind == "argument"]
+    yield " ".join(["usage:", prog, *needed, "[OPTIONS]"])
     yield ""
     yield from text_lines(inspect.cleandoc(arguments.__doc__ or ""), width)
     for title, about in dict.fromkeys(option.section for option in sorted(options, key=lambda one: len(one.path))):
@@ -145,10 +146,6 @@ def _help(arguments: type[Any], options: Sequence[Option], prog: str) -> Iterato
                 yield from _entry(option.usage, f"{option.text} {option.default_text}".strip(), width)
         if title == "options":
             yield from _entry("-h, --help", "Show this text.", width)
-
-
-def _in_usage(option: Option) -> bool:
-    return option.required or option.kind == "argument"
 
 
 def _entry(left: str, text: str, width: int) -> Iterator[str]:

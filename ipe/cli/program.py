@@ -174,12 +174,8 @@ def _run(words: list[str]) -> int:
 
 
 def command_of(words: Sequence[str]) -> tuple[str, type[Any], Callable[[Any], int | None], list[str]]:
-    """The command that some words call.
-
-    Returns:
-        The command as the user writes it, its dataclass of arguments, the function that runs it, and the words that are
-        its arguments.
-    """
+    """The command that some words call: as the user writes it, its dataclass of arguments, the function that runs it,
+    and the words that are its arguments."""
     first, *rest = words
     if first not in COMMANDS:
         raise InputError(f"{_not_known(first)}; see `ipe --help`")

@@ -20,10 +20,10 @@ from ipe.cli.next_steps import next_line
 from ipe.cli.options import argument, flag, option, options_in
 from ipe.cli.program import DONE, FAILED
 from ipe.cli.sweep_progress import show_sweep, sweep_title
+from ipe.cli.verdicts import print_claims
 from ipe.errors import InputError
 
 if TYPE_CHECKING:
-    from ipe.analysis import Claim
     from ipe.experiments.ledger import SweepProgress
     from ipe.studies.learning.study import Parts
 
@@ -95,7 +95,7 @@ class FigureStudy(Study):
                 display.show([f"{place}   {share:4.0%}, {time.perf_counter() - start:.0f} s"], place, about=part)
 
             claims = run_study(self.TITLE, parts, settings, out, overwrite=self.overwrite, progress=show)
-        _print_claims(claims)
+        print_claims(claims)
         print(f"Wrote figures, data and claims to {out}/ ({time.perf_counter() - start:.0f} s).")
         print(next_line(f"open {out / 'report.md'}, which shows them on one page"))
         return DONE
@@ -110,15 +110,24 @@ class TrainingStudy(Study):
         "Run every setting of the appendix, not only the bold ones, and choose the setting with the largest area under "
         "the curve."
     )
+    halving: bool = flag(
+        "With --full-grid: choose by successive halving. All settings get few runs of few frames, the better half of "
+        "each behaviour goes on with more of both, and so on."
+    )
     confirm_seeds: int | None = option(
         "Train the chosen settings again with so many fresh seeds, and report on those runs.", None, shown="0"
     )
-    plan: bool = flag("Only say what there is to do, and how long it takes on this machine.")
+    plan: bool = flag("Only say what there is to do, and how long each part takes on this machine.")
+    cores: int | None = option("With --plan: also say how long it takes on so many cores of this kind.", None)
     workers: int | None = option("How many processes to run on this machine.", None, shown="one per core")
 
     def run(self) -> int:
         """Run the study's sweeps, or go on with them, then judge and report."""
-        self.at_least(1, "runs", "frames", "confirm_seeds", "workers")
+        self.at_least(1, "runs", "frames", "confirm_seeds", "workers", "cores")
+        if self.halving and not self.full_grid:
+            raise InputError("--halving is for the whole grid: give --full-grid too")
+        if self.cores is not None and not self.plan:
+            raise InputError("--cores is for --plan; --workers says how many processes to start")
         out = self.folder
         from ipe.studies.learning.run import chosen_parts, run_learning_study
 
@@ -131,11 +140,7 @@ class TrainingStudy(Study):
         }
         parts = chosen_parts(study, **options)
         if self.plan:
-            from ipe.cli.sweep_plan import print_plan
-
-            for sweep in parts.values():
-                print_plan(sweep, workers=self.workers)
-            print(next_line("the same command without --plan starts the study, or goes on with it"))
+            self._print_plans(parts)
             return DONE
         said = "stopped, with checkpoints; the same command goes on"
         with stoppable(lambda _: said), Display("ipe reproduce") as display:
@@ -143,13 +148,14 @@ class TrainingStudy(Study):
                 study,
                 out,
                 **options,
+                halving=self.halving,
                 confirm_seeds=self.confirm_seeds or 0,
                 workers=self.workers,
                 callback=_PartByPart(display, parts, out),
             )
         say_some("ipe reproduce", result.notes)
         if result.claims:
-            _print_claims(result.claims)
+            print_claims(result.claims)
         for page in result.reports:
             print(f"wrote {page}")
         if result.status != "done":
@@ -157,6 +163,39 @@ class TrainingStudy(Study):
             return FAILED
         print(next_line(f"open {result.reports[0]} in a browser; it needs no server"))
         return DONE
+
+    def _print_plans(self, parts: Parts) -> None:
+        """Print how long each part takes, and all of them together."""
+        from ipe.cli.sweep_plan import print_halving_plan, print_plan
+        from ipe.cli.wording import duration, plural
+
+        total: dict[int, float] = {}
+        for name, sweep in parts.items():
+            printed = print_halving_plan if self.halving and name == "grid" else print_plan
+            seconds = printed(sweep, workers=self.workers, more_cores=self.cores)
+            total = {n: total.get(n, 0.0) + seconds[n] for n in seconds}
+            print()
+        times = " and ".join(f"{duration(seconds)} on {plural(n, 'core')}" for n, seconds in total.items())
+        print(f"all {plural(len(parts), 'part')}: about {times}")
+        print(next_line("the same command without --plan starts the study, or goes on with it"))
+
+
+@dataclass(frozen=True)
+class ExplorationStudy(Study):
+    """The study of exploration: a tabular part, and sweeps of deep tasks; both go on where they were stopped."""
+
+    frames: int | None = option("How many frames each deep run gets.", None, shown="as declared")
+    report: bool = flag("Run nothing: write the report from what is in the folder.")
+    plan: bool = flag("Only say what there is to do, and how long the deep parts take on this machine.")
+    workers: int | None = option("How many processes the deep parts run on this machine.", None, shown="one per core")
+
+    def run(self) -> int:
+        """Run the parts, or go on with them, then judge and report."""
+        self.at_least(2, "runs")
+        self.at_least(1, "frames", "workers")
+        from ipe.cli import exploration
+
+        return exploration.run(self)
 
 
 class _PartByPart:
@@ -169,16 +208,9 @@ class _PartByPart:
     def __call__(self, part: str, progress: SweepProgress) -> None:
         if part != self._part:
             self._part = part
-            self._display.begin(self._titles.get(part, f"{part}: fresh runs of the chosen settings"))
+            fresh = f"{part}: fresh runs of the chosen settings" if part == "confirm" else part
+            self._display.begin(self._titles.get(part, fresh))
         show_sweep(self._display, progress)
-
-
-def _print_claims(claims: Sequence[Claim]) -> None:
-    from ipe.analysis import claims_text
-
-    print(claims_text(claims))
-    counts = [f"{sum(claim.verdict == v for claim in claims)} {v}" for v in ("holds", "does not hold", "depends")]
-    print(f"\n{len(claims)} claims: {', '.join(counts)}.")
 
 
 @dataclass(frozen=True)
@@ -238,11 +270,13 @@ class LunarLander(TrainingStudy):
     """LunarLander: learning curves of DQN with epsilon-IPE and epsilon-greedy, and sensitivity; hours.
 
     Parts: curves (30 runs of 500 000 frames per behaviour, as in the paper), ipe (a third of the runs), sensitivity (a
-    sixth of the runs, two fifths of the frames). Ctrl-C stops with checkpoints, and the same command goes on with what
-    is in the folder.
+    sixth of the runs, two fifths of the frames), lasting (16 runs of 1 000 000 frames: when do they collapse?),
+    lasting-changes (8 such runs with a Huber loss, double Q or target period 100). Ctrl-C stops with checkpoints, and
+    the same command goes on with what is in the folder.
 
     examples:
-      ipe reproduce lunar-lander --plan
+      ipe reproduce lunar-lander --plan --cores 64
+      ipe reproduce lunar-lander --only grid --full-grid --halving --confirm-seeds 30
       ipe reproduce lunar-lander --runs 5 --frames 100000 --only curves --out out/lander
     """
 
@@ -250,10 +284,11 @@ class LunarLander(TrainingStudy):
 
 
 class Freeway(TrainingStudy):
-    """Freeway of MinAtar: learning curves of DQN with epsilon-IPE and epsilon-greedy; hours.
+    """Freeway of MinAtar: learning curves of DQN with epsilon-IPE and epsilon-greedy, and sensitivity; hours.
 
-    Parts: curves (30 runs of 2 000 000 frames per behaviour, as in the paper). Ctrl-C stops with checkpoints, and the
-    same command goes on with what is in the folder.
+    Parts: curves (30 runs of 2 000 000 frames per behaviour, as in the paper), sensitivity (a sixth of the runs, a
+    quarter of the frames). Ctrl-C stops with checkpoints, and the same command goes on with what is in the folder. Also
+    in a copy of a published folder, which has no checkpoints: the runs that are missing are trained.
 
     examples:
       ipe reproduce freeway --plan
@@ -263,7 +298,24 @@ class Freeway(TrainingStudy):
     NAME, MODULE = "freeway", "ipe.studies.freeway"
 
 
-STUDIES: dict[str, type[Study]] = {study.NAME: study for study in (SwitchStay, LunarLander, Freeway)}
+class Exploration(ExplorationStudy):
+    """Which exploration needs no tuning? Every known rule, five settings each, on many tasks; an hour, then hours.
+
+    Parts: tabular (30 finite MDPs, within an hour of one core), classic-control, deep-sea, lunar-lander, minatar. Every
+    behaviour is scored with one setting for all tasks and with the best setting for each: the difference is the price
+    of not tuning. The same command goes on with what is in the folder; --report only reads it. With --runs, no setting
+    gets more runs than that to be chosen by, and no more to be reported on.
+
+    examples:
+      ipe reproduce exploration --only tabular
+      ipe reproduce exploration --only classic-control --plan
+      ipe reproduce exploration --only tabular --report --out results/exploration
+    """
+
+    NAME, MODULE = "exploration", "ipe.studies.exploration"
+
+
+STUDIES: dict[str, type[Study]] = {study.NAME: study for study in (SwitchStay, LunarLander, Freeway, Exploration)}
 Overview.__doc__ = f"{Overview.__doc__}\n    studies:\n" + "\n".join(
     f"      {name.ljust(12)}  {(study.__doc__ or '').partition(chr(10))[0]}" for name, study in STUDIES.items()
 )

@@ -18,10 +18,10 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from ipe.base.files import naming
 from ipe.cli.inputs import key_values
 from ipe.cli.options import flag, option, part
 from ipe.deep.roles import role_of
-from ipe.errors import InputError
 
 
 def options_of(
@@ -105,10 +105,8 @@ def read_key_values(text: str, option: str) -> dict[str, Any]:
         >>> read_key_values("sticky_action_prob=0.1,minimal_actions=true", "--environment.options")
         {'sticky_action_prob': 0.1, 'minimal_actions': True}
     """
-    try:
+    with naming(option):
         return key_values(text)
-    except InputError as error:
-        raise InputError(f"{option}: {error}") from None
 
 
 _TEX = (

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ipe.cli.display import Display
+from ipe.cli.display import QUIET_SECONDS, Display
 from ipe.cli.inputs import MDP, read_mdp, read_values, read_weights
+from ipe.cli.interrupt import answering
 from ipe.cli.next_steps import mdp_steps, next_line
 from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import OVERWRITE, check_out, json_text
-from ipe.cli.solve_progress import GapDisplay
+from ipe.cli.wording import time_left
 from ipe.errors import InputError, NotSolvedError, SolveInterrupted
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ _JSON_KEYS = (
     "form", "norm", "achievable", "distance_bounds", "residual", "residual_lower_bound", "sup_residual", "objective",
     "gap", "converged", "stopped", "unique", "method", "iterations", "policy", "v", "values", "inverse_temperatures",
 )  # fmt: skip
+_BAR = 20
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,10 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> None:
-    """Solve, write the file if one is asked for, and print. Ctrl-C prints the best policy so far."""
+    """Solve, write the file if one is asked for, and print.
+
+    Ctrl-C prints the best policy so far; a second one ends the command.
+    """
     from ipe.inverse import evaluation_policy
 
     if arguments.out is not None:
@@ -84,7 +90,7 @@ def run(arguments: Arguments) -> None:
     form, values = read_values(arguments.values, mdp)
     weights = None if arguments.weights is None else read_weights(arguments.weights, mdp, form)
     try:
-        with Display("ipe solve", keep=False) as display:
+        with answering(), Display("ipe solve", keep=False) as display:
             display.begin(f"solving {arguments.mdp}: {mdp!r}")
             result = evaluation_policy(
                 mdp,
@@ -154,3 +160,35 @@ def _missed(error: NotSolvedError) -> str:
         f"{result.method} stopped after {result.iterations} iterations with a gap of {result.gap:.3g} for an "
         f"objective of {result.objective:.6g}; ask for less (--rtol, --atol), or take what there is (--on-miss flag)"
     )
+
+
+class GapDisplay:
+    """A callback for solvers that shows the progress they tell.
+
+    The gap of these solvers falls by about the same factor in every second. So the bar is drawn, and the time left is
+    reckoned, on the logarithm of the gap: from the first gap of a method to the target.
+
+    Args:
+        display: where it is shown. Without a terminal, only solves of more than half a minute are.
+    """
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+        self._first: dict[str, tuple[float, float]] = {}
+
+    def __call__(self, progress: Any) -> None:
+        """Show how far the solve is; an infinite gap means that none is proven yet."""
+        line = self.line(progress)
+        self._display.show([line], line if progress.seconds >= QUIET_SECONDS else None)
+
+    def line(self, progress: Any) -> str:
+        """The progress in one line."""
+        said = f"{progress.method}, {progress.iterations} iterations"
+        if not 0.0 < progress.gap < math.inf or progress.target <= 0.0:
+            return f"{said}: {time_left(None)}"
+        begin, start = self._first.setdefault(progress.method, (progress.gap, progress.seconds))
+        way = math.log(begin / progress.target)
+        share = min(1.0, max(0.0, math.log(begin / progress.gap) / way)) if way > 0.0 else 1.0
+        left = (progress.seconds - start) * (1.0 / share - 1.0) if share >= 0.05 else None
+        bar = "#" * round(_BAR * share) + "." * (_BAR - round(_BAR * share))
+        return f"{said} [{bar}] gap {progress.gap:.1e} of {progress.target:.1e}; {time_left(left)}"

@@ -62,6 +62,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> None:
     """Print how far the sweep is, once or again and again."""
+    from ipe.experiments.halving import begun_rungs
     from ipe.experiments.status import sweep_status
 
     check_sweep(arguments.sweep)
@@ -69,7 +70,7 @@ def run(arguments: Arguments) -> None:
     ends = (KeyboardInterrupt,) if watching else ()  # Ctrl-C is how one stops watching
     with Display("ipe status", stream=sys.stdout) as display, contextlib.suppress(*ends):
         while True:
-            status = sweep_status(arguments.sweep)
+            status = sweep_status(begun_rungs(arguments.sweep)[-1])  # of a sweep by halving, its newest rung
             lines = status_lines(status, arguments.all)
             if arguments.json:
                 _print_json(status, lines=watching)
@@ -92,12 +93,8 @@ def _print_json(status: Status, lines: bool) -> None:
 
 
 def status_lines(status: Status, everything: bool = False) -> list[str]:
-    """How far a sweep is: the totals, a table of the cases or settings, and the problems.
-
-    Args:
-        status: the sweep's status.
-        everything: whether to show all rows and problems, rather than about thirty.
-    """
+    """How far a sweep is: the totals, a table of the cases or settings, and the problems; of everything, or about
+    thirty rows."""
     total = status.total
     lines = [f"{total.name}: {plural(total.settings, 'setting')}, {plural(total.runs, 'run')}", *_totals(status)]
     rows, left = _rows(status, everything)
@@ -107,11 +104,7 @@ def status_lines(status: Status, everything: bool = False) -> list[str]:
         lines.append(f"... and {left} settings more (--all)")
     most = len(status.problems) if everything else MOST_PROBLEMS
     if status.problems:
-        lines += [
-            "",
-            f"problems: {len(status.problems)}",
-            *(f"  {plain(problem)}" for problem in status.problems[:most]),
-        ]
+        lines += ["", f"problems: {len(status.problems)}", *(f"  {plain(each)}" for each in status.problems[:most])]
     if len(status.problems) > most:
         lines.append(f"  ... and {len(status.problems) - most} more (--all)")
     return lines

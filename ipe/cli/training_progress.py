@@ -19,13 +19,7 @@ _SMOOTHING = 0.2
 
 
 class TrainingProgress:
-    """A callback for `ipe.deep.train` and `ipe.deep.resume` that shows the progress they report.
-
-    Args:
-        display: where it is shown.
-        folder: the run's folder.
-        processes: how many processes train at the same time. Default: one per core.
-    """
+    """A callback for `ipe.deep.train` and `ipe.deep.resume` that shows the progress they report."""
 
     def __init__(self, display: Display, folder: Path, processes: int | None) -> None:
         self._display, self._folder = display, folder
@@ -63,16 +57,7 @@ def table_lines(
     folder: Path,
     most: int,
 ) -> list[str]:
-    """The table, one row per seed as far as `most` lines hold them, the time left, and how to go on.
-
-    Args:
-        latest: the last report of each batch that has begun.
-        speeds: the frames per second of each batch.
-        batches: the seeds of each batch.
-        left: seconds until the end; None: not known yet.
-        folder: the run's folder.
-        most: how many lines there is room for.
-    """
+    """The table, one row per seed as far as `most` lines hold them, the time left if it is known, and how to go on."""
     rows = [["seed", "frame", "episodes", "return (last 20)", "epsilon", "frames/s"]]
     notes = []
     for batch, seeds in enumerate(batches):
@@ -126,12 +111,6 @@ def seconds_left(
     """An estimate of the time until the last batch is done; None before there is a speed.
 
     Batches that have not begun are taken to go at the mean speed, each as soon as a process is free for it.
-
-    Args:
-        latest: the last report of each batch that has begun.
-        speeds: the frames per second of each batch.
-        batches: how many batches there are.
-        processes: how many processes train at the same time.
     """
     over = [progress.frame >= progress.frames or _all_stopped(progress) for progress in latest.values()]
     if len(latest) == batches and all(over):

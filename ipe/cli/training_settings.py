@@ -1,4 +1,4 @@
-"""The settings of `ipe train`: the paper's, changed by the options that are given."""
+"""The settings of `ipe train`: those of the environment or the paper's, changed by the options that are given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ipe.base.nested import at_path, flatten, merged
 from ipe.behaviours import BEHAVIOURS, find_behaviour
 from ipe.cli.settings_options import options_of, read_key_values
-from ipe.deep.settings import TrainingSettings, deep_behaviours, extra_fields, no_effect, paper_settings
+from ipe.deep.defaults import Origin, default_settings, origin_of
+from ipe.deep.settings import WHOLE, TrainingSettings, deep_behaviours, extra_fields, no_effect, paper_settings
 from ipe.errors import InputError
 
 _BARE = ("environment.frame_limit",)
@@ -22,7 +23,7 @@ def _defaults() -> dict[str, str]:
         "LunarLander": paper_settings("LunarLander-v3"),
         "MinAtar": paper_settings("minatar/Freeway"),
     }
-    usual, *others = [settings.model_dump() for settings in cases.values()]
+    usual, *others = [settings.model_dump(context=WHOLE) for settings in cases.values()]
     out = {}
     for path in (*flatten(usual), "environment.options"):
         values = [at_path(settings, path) for settings in (usual, *others)]
@@ -41,36 +42,75 @@ def _words(value: Any) -> str:
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def settings_options() -> Any:
+    """A dataclass with an option for every setting, all of them left out by default.
+
+    Those of a behaviour in a module of the user's are there once the behaviour has been found.
+    """
+    return options_of(TrainingSettings, _defaults(), bare=_BARE, more=extra_fields())
+
+
 if TYPE_CHECKING:
     SettingsOptions = Any
 else:
-    SettingsOptions = options_of(TrainingSettings, _defaults(), bare=_BARE, more=extra_fields())
-"""An option for every setting, all of them left out by default."""
+    SettingsOptions = settings_options()
+"""The options of the settings with the behaviours that come with ipe."""
 
 
-def settings_from(environment: str, given: dict[str, Any]) -> TrainingSettings:
-    """The paper's settings with those that were given; a setting that would have no effect is refused."""
-    values = merged({"behaviour": "epsilon-ipe", "optimiser": {"kind": "rmsprop"}}, given)
+def settings_from(environment: str, given: dict[str, Any], origin: Origin | None = None) -> TrainingSettings:
+    """The settings of an environment with those that were given; a setting that would have no effect is refused.
+
+    Args:
+        environment: the environment's id.
+        given: the settings that were given, as nested mappings.
+        origin: where the other settings come from (`ipe.deep.defaults`).
+    """
+    values = merged({"behaviour": "epsilon-ipe"}, given)
     if ":" in values["behaviour"]:
         find_behaviour(values["behaviour"])  # whose numbers are settings from here on
+    usual = default_settings(environment, values["behaviour"], origin=origin)
+    optimiser = given.get("optimiser", {}).get("kind", usual.optimiser.kind)
     for path in flatten(given):
-        if why := no_effect(path, values["behaviour"], values["optimiser"]["kind"]):
+        if why := no_effect(path, values["behaviour"], optimiser):
             raise InputError(f"{option_of(path)} has no effect {why}")
     where = values.get("environment", {})
     if "options" in where:
         values["environment"] = {**where, "options": read_key_values(where["options"], "--environment.options")}
-    settings = paper_settings(environment, **values)
-    if "channels" in given and not _shows_images(settings):
-        raise InputError(f"--channels has no effect with {environment}, which shows vectors; it is for images")
+    settings = default_settings(environment, origin=origin, **values)
+    _check_sizes(settings, given)
     return settings
 
 
-def _shows_images(settings: TrainingSettings) -> bool:
+def origin_in_words(environment: str, origin: Origin | None = None) -> str:
+    """Whose settings a new run starts from, for the line above the run.
+
+    Example:
+        >>> origin_in_words("CartPole-v1"), origin_in_words("LunarLander-v3")
+        ('tuned settings', "the paper's settings")
+        >>> origin_in_words("Taxi-v3")
+        "the paper's settings for LunarLander"
+    """
+    if origin_of(environment, origin) == "tuned":
+        return "tuned settings"
+    name = environment.rpartition(":")[2]
+    if name == "minatar/Freeway" or name.startswith("LunarLander"):
+        return "the paper's settings"
+    return f"the paper's settings for {'Freeway' if name.startswith('minatar/') else 'LunarLander'}"
+
+
+def _check_sizes(settings: TrainingSettings, given: dict[str, Any]) -> None:
+    """Refuse sizes of networks that the environment's observations do not have."""
+    sizes = [name for name in ("channels", "width", "network") if name in given]
+    if not sizes:
+        return
     from ipe.deep.environments import make_environment
+    from ipe.deep.programs import unused_sizes
 
     environment = make_environment(settings.environment, 0)
     environment.close()
-    return environment.spec.image
+    for name, why in unused_sizes(settings, environment.spec).items():
+        if name in sizes:
+            raise InputError(f"--{name} has no effect with {settings.environment.id}, {why}")
 
 
 def option_of(path: str) -> str:

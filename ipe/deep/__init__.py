@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
+    from ipe.deep.defaults import default_settings
     from ipe.deep.progress import Outcome, Progress, SeedProgress
     from ipe.deep.settings import EnvironmentSettings, Epsilon, Optimiser, TrainingSettings, paper_settings
 
@@ -29,6 +30,7 @@ __all__ = [
     "TrainedAgent",
     "TrainingResult",
     "TrainingSettings",
+    "default_settings",
     "evaluate",
     "load_agent",
     "paper_settings",

@@ -58,7 +58,7 @@ class Actors:
                 continue
             self._pulse[0] = i
             try:
-                store(form, frame.current, i, environment.reset())
+                store(form, frame.current, i, environment.reset(), 0)
             except EnvironmentFailure as failure:
                 self.stop(i, "failed", 0, str(failure))
         self._pulse[0] = -1
@@ -89,16 +89,17 @@ class Actors:
             pulse[0] = i
             try:
                 observation, reward, terminated, truncated = environment.step(action)
-                store(form, frame.arrived, i, observation)
                 self.returns[i] += reward
                 self.lengths[i] += 1
+                age = int(self.lengths[i])
+                store(form, frame.arrived, i, observation, age)
                 end = TERMINATED if terminated else TRUNCATED if truncated else CONTINUES
                 if end != CONTINUES:
-                    observation = environment.reset()
+                    observation, age = environment.reset(), 0
             except EnvironmentFailure as failure:
                 self.stop(i, "failed", number, str(failure))
                 continue
-            store(form, frame.current, i, observation)
+            store(form, frame.current, i, observation, age)
             frame.step[i] = action, reward, end
             if end != CONTINUES:
                 self.records.episode(self.seeds[i], number, float(self.returns[i]), int(self.lengths[i]))
@@ -120,18 +121,9 @@ class Actors:
     def restore(
         self, states: Sequence[dict[str, Any]], frame: int, frames: int, form: Format, current: NDArray[Any]
     ) -> None:
-        """Bring the environments to where a checkpoint left them, by the same seeds and the same actions.
-
-        Args:
-            states: the state of each environment.
-            frame: the frames that were done.
-            frames: the frames that are to be done.
-            form: how observations are stored.
-            current: the stored observations that the environments must come to.
-
-        Raises:
-            InputError: if an environment fails, or comes to another observation.
-        """
+        """Bring the environments to where a checkpoint left them after `frame` of `frames`, by the same seeds and the
+        same actions. An environment that fails, or comes to another observation than the stored `current` one, is
+        refused."""
         self._pulse[1] = frame + 1
         for i, environment in enumerate(self.environments):
             if self.outcomes[i].lost or self._given_up(i, frame + 1):
@@ -140,7 +132,7 @@ class Actors:
                 self.outcomes[i].status = "running"
             self._pulse[0] = i
             try:
-                observation = form.pack(environment.restore(states[i])[None])[0]
+                observation = form.pack(environment.restore(states[i]), int(self.lengths[i]))
             except EnvironmentFailure as failure:
                 raise InputError(f"seed {self.seeds[i]}: {failure}") from None
             if not np.array_equal(observation, current[i]):

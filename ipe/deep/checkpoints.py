@@ -21,17 +21,20 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from ipe.base.atomic import write_atomic, write_bytes
+from ipe.base.atomic import PART, write_bytes
+from ipe.base.files import entries
 from ipe.base.sealed import decode, open_sealed, sealed_bytes
+from ipe.base.words import refusing
 from ipe.deep.tensors import check_arrays, describe_arrays, hash_file, write_tensors
 from ipe.errors import InputError
 
 FORMAT = "ipe.checkpoint"
-SCHEMA = 1
+SCHEMA = 2
+"""The schema that is written. In schema 1, which is read too, the replay stood whole, with the part that was empty."""
+_READ = (1, SCHEMA)
 MAX_FRAME = 10**12 - 1
 
 _NAME = re.compile(r"checkpoint-[0-9]{12}-[0-9a-f]{24}\.(json|safetensors)")
-_PART = re.compile(r"\.[0-9a-f]{16}\.part")  # as ipe.base.atomic names a file before it is whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +93,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, *, alon
         raise InputError(f"keep = {keep} must be 1 or more")
     arrays = check_arrays(checkpoint.arrays)
     sealed_bytes(checkpoint.data, "data", finite=False)  # refused before anything is written
-    try:
+    with refusing(f"cannot make the folder {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
     manifest = _write(folder, checkpoint.frame, arrays, checkpoint.data)
     _tidy(folder, manifest, keep, alone)
     return manifest
@@ -105,9 +106,7 @@ def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: dict
     tensors, manifest = folder / f"{stem}.safetensors", folder / f"{stem}.json"
     content: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA, "frame": frame, "tensors": tensors.name}
     try:
-        written: list[tuple[str, int]] = []
-        write_atomic(tensors, lambda file: written.append(write_tensors(file, arrays)))
-        content["sha256"], content["size"] = written[0]
+        content["sha256"], content["size"] = write_tensors(tensors, arrays)
         content |= {"arrays": describe_arrays(arrays), "data": data}
         write_bytes(manifest, sealed_bytes(content, "checkpoint", finite=False))
     except BaseException:
@@ -120,15 +119,9 @@ def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: dict
 def load_checkpoint(
     folder: Path, report: Callable[[str], object] | None = None, only: tuple[str, ...] = ("",)
 ) -> Checkpoint | None:
-    """Read the newest valid checkpoint: the one of the highest frame, and of those the last one written.
-
-    Args:
-        folder: the folder where `save_checkpoint` wrote it. Nothing in it is changed.
-        report: called with one sentence for each newer checkpoint that is damaged.
-        only: the beginnings of the names of the arrays to load. All files are verified whole in any case.
-
-    Returns:
-        The checkpoint, or None if the folder has none or is not there.
+    """Read the newest valid checkpoint: the one of the highest frame, and of those the last one written; None if the
+    folder has none or is not there. Nothing is changed, and all files are verified whole, though `only` the arrays
+    whose names begin so are loaded. `report` hears one sentence for each newer checkpoint that is damaged.
 
     Raises:
         InputError: if there are checkpoints and all are damaged; the sentence says what is wrong with the newest.
@@ -163,12 +156,7 @@ def _manifests(folder: Path) -> list[Path]:
 
 def _files(folder: Path) -> list[Path]:
     """List the files of all checkpoints, whole or not."""
-    try:
-        return [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise InputError(f"cannot read the folder {folder}: {error.strerror or error}") from None
+    return [path for path in entries(folder) if _NAME.fullmatch(path.name)]
 
 
 def _read(manifest: Path, only: tuple[str, ...]) -> Checkpoint:
@@ -211,8 +199,8 @@ def _manifest_content(manifest: Path) -> dict[str, Any]:
         raise _RefusedError(f"cannot be read: {error.strerror or error}") from None
     except (InputError, KeyError):
         raise _RefusedError("is damaged: it is not what was written") from None
-    if (form, schema) != (FORMAT, SCHEMA):
-        raise _RefusedError(f"is of schema {schema!r}; this version of ipe reads {SCHEMA}")
+    if form != FORMAT or schema not in _READ:
+        raise _RefusedError(f"is of schema {schema!r}; this version of ipe reads {_READ[0]} and {_READ[1]}")
     return content
 
 
@@ -231,7 +219,7 @@ def _tidy(folder: Path, written: Path, keep: int, alone: bool) -> None:
     kept = {written.stem, *(path.stem for path in itertools.islice(valid, keep))}
     files = [path for path in present if path.stem not in kept]
     if alone:
-        files += [path for path in folder.iterdir() if _PART.fullmatch(path.name)]
+        files += [path for path in folder.iterdir() if PART.fullmatch(path.name)]
     else:
         files = [path for path in files if path.with_suffix(".json") in files]
     for path in sorted(files, key=lambda path: path.suffix != ".json"):  # manifests first: they vouch for the rest

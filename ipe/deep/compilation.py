@@ -40,11 +40,8 @@ def keep_memory() -> None:
 
 
 def training_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a training process.
-
-    Args:
-        variables: the variables of this process. The user's settings of JAX that do not concern threads stay.
-    """
+    """Return the environment variables of a training process, from those of this one. The user's settings of JAX that
+    do not concern threads stay."""
     flags = [flag for flag in variables.get("XLA_FLAGS", "").split() if not flag.startswith(_ONE_THREAD)]
     changed = dict(variables) | dict.fromkeys(_THREAD_POOLS, "1")
     changed["XLA_FLAGS"] = " ".join([*flags, *_ONE_THREAD])
@@ -58,13 +55,8 @@ def training_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def training_process(module: str, *words: str, **options: Any) -> subprocess.Popen[Any]:
-    """Start a module as a training process, with pipes to its standard input and from its standard output.
-
-    Args:
-        module: the module, as `python -m` takes it. It finds the modules that this process finds: an environment's too.
-        words: its arguments.
-        options: others of `subprocess.Popen`.
-    """
+    """Start a module as a training process, with pipes to its standard input and from its standard output. It finds the
+    modules that this process finds: an environment's too. The options are others of `subprocess.Popen`."""
     variables = training_environment(os.environ)
     variables["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     command = [sys.executable, "-m", module, *words]

@@ -23,7 +23,7 @@ class Frame(NamedTuple):
     whole: Any
     """Whole numbers, int32. Their columns are `slots`, `updates_before`, `acting_step` and `minibatch`."""
     real: Any
-    """Real numbers, float32. Their columns are `step`, `epsilon`, `draw`, `at_random` and `updates`."""
+    """Real numbers, float32. Their columns are `step`, `epsilon`, `draw`, `at_random`, `updates` and `chance`."""
     arrived: Any
     """The observation that the step led to, as the replay stores it."""
     current: Any
@@ -31,15 +31,9 @@ class Frame(NamedTuple):
 
     @classmethod
     def empty(cls, seeds: int, form: Format, batch: int) -> Self:
-        """A frame of zeros, for the host to fill.
-
-        Args:
-            seeds: how many seeds.
-            form: how observations are stored.
-            batch: transitions in a minibatch.
-        """
+        """A frame of zeros, for the host to fill, for so many seeds and transitions in a minibatch."""
         (size,), dtype = form.stored
-        whole, real = np.zeros((seeds, 5 + batch), np.int32), np.zeros((seeds, 7), np.float32)
+        whole, real = np.zeros((seeds, 5 + batch), np.int32), np.zeros((seeds, 8), np.float32)
         return cls(whole, real, np.zeros((seeds, size), dtype), np.zeros((seeds, size), dtype))
 
     @property
@@ -87,6 +81,11 @@ class Frame(NamedTuple):
         """1 where the networks are updated in this frame; 0 elsewhere."""
         return self.real[:, 6]
 
+    @property
+    def chance(self) -> Any:
+        """The uniform number in [0, 1) for a behaviour that remembers; 0 for others."""
+        return self.real[:, 7]
+
     def pad(self, seeds: int) -> None:
         """Let the lanes beyond the last seed do what the last seed does."""
         if seeds < len(self.real):
@@ -94,9 +93,7 @@ class Frame(NamedTuple):
                 array[seeds:] = array[seeds - 1]
 
 
-def store(form: Format, observations: NDArray[Any], lane: int, observation: NDArray[Any]) -> None:
-    """Write an observation into its lane of `Frame.arrived` or `Frame.current`, as the replay stores it."""
-    if form.binary:
-        observations[lane] = np.packbits(observation, bitorder="little")
-    else:
-        observations[lane] = observation.reshape(-1)
+def store(form: Format, observations: NDArray[Any], lane: int, observation: NDArray[Any], age: int) -> None:
+    """Write an observation, before which `age` others of its episode came, into its lane of `Frame.arrived` or
+    `Frame.current`, as the replay stores it."""
+    observations[lane] = form.pack(observation, age)

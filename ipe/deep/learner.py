@@ -16,67 +16,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ipe.behaviours import Behaviour, View, sample_at
-from ipe.deep import networks
+from ipe.behaviours import Outcome, View
+from ipe.deep.acting import act, features, first_memory, functions, remembered
 from ipe.deep.frame import ACTION, END, REWARD, Frame
 from ipe.deep.native import calls
-from ipe.deep.networks import Architecture
 from ipe.deep.optimisers import clipped, step
-from ipe.deep.replay import CONTINUES, TERMINATED, Format
-from ipe.deep.settings import TrainingSettings
-from ipe.entropy import entropy_from_logits, uniform
-from ipe.updates import UPDATES, PolicyUpdate, Transition
+from ipe.deep.programs import Program
+from ipe.deep.replay import CONTINUES, TERMINATED
+from ipe.updates import Transition
 
 COUNTS = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames", "updates", "sound")
 """What is summed up for each seed over the frames since the sums were last read. `sound` counts the updates before the
 first update whose errors were not finite."""
-
-
-class Program(NamedTuple):
-    """What is compiled."""
-
-    architecture: Architecture
-    """The shape of the networks."""
-    form: Format
-    """How observations are stored."""
-    slots: int
-    """How many slots one seed's replay has."""
-    products: str
-    """The matrix products to use: native, or xla."""
-    numbers: tuple[str, ...]
-    """The names of the numbers that the program is called with, one number for each seed."""
-    behaviour: Behaviour
-    """How the agent acts."""
-    policy_update: PolicyUpdate
-    """What the policy network descends, if there is one."""
-    optimiser_kind: str
-    """The optimiser: rmsprop, or adam."""
-    optimiser_clip: bool
-    """Whether gradients are clipped."""
-    delta_q: str
-    """The network whose Q stands in the policy update's error: target, or online."""
-    entropy_bonus: bool
-    """Whether the policy update has an entropy bonus."""
-    double_q: bool
-    """Whether the Q-network chooses the action that the target network values."""
-    huber: bool
-    """Whether the value loss is Huber's, and not the squared error."""
-    n_step: int
-    """The number of rewards before bootstrapping."""
-
-    @property
-    def learns_policy(self) -> bool:
-        """Whether there is a policy network."""
-        return self.behaviour.needs_policy
-
-
-def program_of(
-    settings: TrainingSettings, architecture: Architecture, form: Format, slots: int, products: str
-) -> Program:
-    """The program that settings need; they name the fields of `Program` that are choices."""
-    choices = {name: value for name, value in settings.program.items() if name in Program._fields}
-    choices |= {"behaviour": settings.acts, "policy_update": UPDATES[settings.policy_update]}
-    return Program(architecture, form, slots, products, tuple(settings.numbers), **choices)
 
 
 class Sample(NamedTuple):
@@ -142,8 +93,11 @@ def compiled_start(program: Program) -> Any:
         for seed in range(frame.current.shape[0]):
             place = (seed * program.slots, 0)
             observation = jax.lax.dynamic_update_slice(observation, frame.current[seed : seed + 1], place)
-        action, _ = _act(program, state, dict(zip(program.numbers, numbers, strict=True)), frame)
-        return {**state, "replay": {**state["replay"], "observation": observation}}, action
+        hyper = dict(zip(program.numbers, numbers, strict=True))
+        state = {**state, "replay": {**state["replay"], "observation": observation}}
+        state = {**state, **first_memory(program, state, hyper, frame)}
+        action, _, choice = act(program, state, hyper, frame)
+        return {**state, **choice}, action
 
     return jax.jit(run, donate_argnums=0)
 
@@ -178,7 +132,10 @@ def _frame(
             )
             seen = {name: jnp.where(which, value, 0.0) for name, value in seen.items()}
         new.update(learned)
-    action, behaviour = _act(program, new, hyper, frame)
+    if program.remembers:
+        new["memory"] = remembered(program, new, hyper, frame)
+    action, behaviour, choice = act(program, new, hyper, frame)
+    new.update(choice)
     seen = {**seen, **behaviour, "frames": jnp.ones_like(counts["frames"])}
     new["counts"] = jnp.stack([count + seen.get(name, 0.0) for name, count in counts.items()], axis=-1)
     return new, action
@@ -218,9 +175,9 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
         length = length + alive
     if program.n_step > 1:
         slots.append(first + length)
-    stored = rows(replay["observation"], jnp.concatenate(slots, axis=1))
+    stored = program.form.read(replay["observation"], jnp.concatenate(slots, axis=1), base, program.slots)
     return Sample(
-        inputs=_features(program, stored),
+        inputs=features(program, stored),
         action=action,
         reward=reward,
         terminal=end == TERMINATED,
@@ -233,21 +190,27 @@ def _update(
     program: Program, state: dict[str, Any], hyper: dict[str, Any], sample: Sample, done: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The new networks and moments, and what to add to the counts."""
-    net, forward = program.architecture, _functions(program).forward
+    net, forward = program.architecture, functions(program).forward
     batch = sample.action.shape[1]
     here, next_, ahead = sample.inputs[:, :batch], sample.inputs[:, batch : 2 * batch], sample.inputs[:, -batch:]
     of_target = program.learns_policy and program.delta_q == "target"
-    values, _ = forward(net, state["target"], sample.inputs if of_target else ahead)
+    everywhere = of_target or program.behaviour.target is not None
+    values, _ = forward(net, state["target"], sample.inputs if everywhere else ahead)
 
     q, layers = forward(net, state["q"], here)
     taken = jax.nn.one_hot(sample.action, q.shape[-1], dtype=q.dtype)
     q_sa = (q * taken).sum(-1)
-    if program.double_q:
+    reward = sample.target_reward
+    if program.behaviour.target is not None:
+        outcome = Outcome(View(values[:, :batch]), taken > 0, View(values[:, -batch:]))
+        bonus, best = program.behaviour.target(outcome, {name: value[:, None] for name, value in hyper.items()})
+        reward = reward + bonus
+    elif program.double_q:
         chosen = jnp.argmax(forward(net, state["q"], ahead)[0], axis=-1)
         best = jnp.take_along_axis(values[:, -batch:], chosen[..., None], axis=-1)[..., 0]
     else:
         best = values[:, -batch:].max(-1)
-    td_error = q_sa - (sample.target_reward + sample.target_discount * best)
+    td_error = q_sa - (reward + sample.target_discount * best)
     limit = hyper["huber"][:, None]
     slope = jnp.clip(td_error, -limit, limit) if program.huber else 2.0 * td_error
     error = (slope / batch)[..., None] * taken
@@ -287,36 +250,8 @@ def _stepped(
     if program.products == "native" and program.optimiser_kind == "rmsprop" and not program.optimiser_clip:
         new, memory = calls.rmsprop(program.architecture, state[name], seen, error, state[moments], step_size, hyper)
         return {name: new, moments: memory}
-    gradient = _functions(program).backward(program.architecture, state[name], seen, error)
+    gradient = functions(program).backward(program.architecture, state[name], seen, error)
     if program.optimiser_clip:
         gradient = clipped(gradient, hyper["optimiser_clip"])
     new, memory = step(program.optimiser_kind, state[name], gradient, state[moments], step_size, hyper, done)
     return {name: new, moments: memory}
-
-
-def _features(program: Program, stored: Any) -> Any:
-    """Stored observations (seeds, batch, n) as the networks' functions want them."""
-    if program.products == "native" and program.form.binary and program.architecture.image:
-        return stored
-    return _functions(program).features(program.architecture, program.form.unpack(stored))
-
-
-def _functions(program: Program) -> Any:
-    """The module with the networks' functions: features, forward, act and backward."""
-    return calls if program.products == "native" else networks
-
-
-def _act(program: Program, state: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> tuple[Any, dict[str, Any]]:
-    """An action per seed, and the behaviour's epsilon and the policy's entropy as far as there are such."""
-    net, functions = program.architecture, _functions(program)
-    inputs = _features(program, frame.current[:, None])
-    q = functions.act(net, state["q"], inputs)[:, 0]
-    logits = functions.act(net, state["policy"], inputs)[:, 0] if program.learns_policy else None
-    scheduled = {each.name: frame.epsilon for each in program.behaviour.hyperparameters if each.scheduled}
-    acting = program.behaviour.act(View(q, logits, step=frame.acting_step), hyper | scheduled)
-    seen = {} if logits is None else {"entropy": entropy_from_logits(logits)}
-    if acting.epsilon is not None:
-        seen["epsilon"] = acting.epsilon
-    pi = acting.probabilities
-    pi = jnp.where(frame.at_random[:, None] > 0, uniform(pi), pi)
-    return sample_at(pi, frame.draw).astype(jnp.int32), seen

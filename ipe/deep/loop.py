@@ -29,17 +29,16 @@ from ipe.deep.measuring import record_progress, stop_diverged
 from ipe.deep.memory import check_training_memory
 from ipe.deep.networks import initial_parameters
 from ipe.deep.optimisers import initial_moments
-from ipe.deep.programs import hyperparameters, lanes_of, program_of
+from ipe.deep.programs import as_before, hyperparameters, lanes_of, program_of
 from ipe.deep.progress import Outcome
-from ipe.deep.randomness import FrameDraws, network_generator
-from ipe.deep.records import Records
-from ipe.deep.replay import TRUNCATED, Slots, empty
+from ipe.deep.randomness import MEMORY, FrameDraws, network_generator
+from ipe.deep.records import WINDOW, Records
+from ipe.deep.replay import TRUNCATED, Slots, empty, filled, refilled
 from ipe.deep.schedules import Timetable
 from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
 
-WINDOW = 1000
-"""The frames that a row of progress sums up."""
+_REPLAY = ("state.replay.observation", "state.replay.step")
 
 
 class Loop:
@@ -63,16 +62,20 @@ class Loop:
     ) -> None:
         self.settings, self.seeds = list(settings), list(seeds)
         self.frames, self.frame = settings[0].frames, 0
-        self.actors = Actors(self.settings, self.seeds, pulse, give_up)
+        self._as_before = checkpoint is not None and "network" not in checkpoint.data
+        if self._as_before:
+            settings = [as_before(setting) for setting in settings]
+        self.actors = Actors(settings, self.seeds, pulse, give_up)
         # Runs of the first version do not say whose products they were begun with: they were XLA's.
         begun_with = None if checkpoint is None else str(checkpoint.data.get("products", "xla"))
         self.program = program_of(settings[0], self.actors.environments[0].spec, begun_with)
         self.lanes = lanes_of(self.program, len(seeds))
         check_training_memory(settings[0], self.actors.environments[0].spec, [self.lanes])
-        self.slots = Slots(self.lanes, settings[0].replay)
+        self.slots = Slots(self.lanes, settings[0].replay, self.program.form.stack)
         of_lane = [min(lane, len(seeds) - 1) for lane in range(self.lanes)]  # padding does what the last seed does
         self._timetable = Timetable([self.settings[i] for i in of_lane])
         self._draws = FrameDraws([self.seeds[i] for i in of_lane], settings[0].batch)
+        self._chances = FrameDraws([self.seeds[i] for i in of_lane], 0, MEMORY) if self.program.remembers else None
         self._numbers = jnp.asarray(hyperparameters([self.settings[i] for i in of_lane]))
         self._frame = Frame.empty(self.lanes, self.program.form, settings[0].batch)
         self._state: dict[str, Any] = {}
@@ -104,6 +107,8 @@ class Loop:
         # the policy network on the minibatch, and draws actions from the behaviour of the updated networks.
         updating = self._timetable.fill(frame, self.frame)
         frame.draw[:] = self._draws.action(number)
+        if self._chances is not None:
+            frame.chance[:] = self._chances.action(number)
         self._state, self._spare, self._actions = advance(
             self.program, updating, self._state, self._spare, self._numbers, frame
         )
@@ -154,6 +159,8 @@ class Loop:
         """Return everything that it takes to go on, to the byte."""
         states = [environment.state() for environment in self.actors.environments]
         arrays = {f"state.{name}": np.asarray(leaf) for name, leaf in flatten(self._state).items()}
+        for name in _REPLAY:
+            arrays[name] = filled(arrays[name], self.lanes, self.slots.head)
         arrays |= {f"slots.{name}": array.copy() for name, array in self.slots.arrays().items()}
         arrays |= {f"records.{name}": array for name, array in self.records.arrays().items()}
         arrays |= {"actions": np.asarray(self._actions), "current": self._frame.current.copy()}
@@ -166,6 +173,8 @@ class Loop:
             "episodes": [state["episode"] for state in states],
             "outcomes": [vars(outcome) for outcome in self.outcomes],
         }
+        if not self._as_before:  # a run of an earlier version stays one
+            data["network"] = self.program.architecture.network
         return Checkpoint(self.frame, arrays, data)
 
     def close(self) -> None:
@@ -202,6 +211,8 @@ class Loop:
         self.frame = checkpoint.frame
         self.slots.restore(under("slots.", arrays))
         self._actions = arrays["actions"]
+        for name in _REPLAY:
+            arrays = {**arrays, name: refilled(arrays[name], self.lanes, self.slots.size)}
         # As copies of JAX's: a state is donated, and written to.
         self._state = nested({name: jnp.array(leaf, copy=True) for name, leaf in under("state.", arrays).items()})
         self._frame.current[:] = arrays["current"]

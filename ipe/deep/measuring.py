@@ -9,23 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.deep.actors import Actors
-from ipe.deep.learner import COUNTS, Program
+from ipe.deep.learner import COUNTS
+from ipe.deep.programs import Program
+from ipe.deep.records import MEASURED
 from ipe.deep.schedules import Timetable
 
 
 def record_progress(
     actors: Actors, timetable: Timetable, program: Program, counts: NDArray[Any], frame: int, speed: float
 ) -> None:
-    """Add a row of progress for each seed that is running; stop those whose errors are not finite.
-
-    Args:
-        actors: the seeds.
-        timetable: when each seed was updated.
-        program: the program that has counted.
-        counts: the sums since they were last read, one row for each seed, one column for each of `COUNTS`.
-        frame: the frames that are done.
-        speed: the frames per second of every seed.
-    """
+    """Add a row of progress for each seed that is running; stop those whose errors are not finite. `counts` are the
+    sums since they were last read, one row for each seed, one column for each of `COUNTS`."""
     for i, seed in enumerate(actors.seeds):
         if actors.outcomes[i].status != "running":
             continue
@@ -37,7 +31,7 @@ def record_progress(
         updates = seen["updates"] or np.nan
         values |= {name: seen[name] / updates for name in ("td_error", "ipe_error", "q_mean")}
         values |= dict.fromkeys(_missing(program), np.nan)
-        actors.records.progress(seed, frame, **values, frames_per_second=speed)
+        actors.records.progress(seed, frame, *(values[name] for name in MEASURED), speed)
 
 
 def stop_diverged(actors: Actors, timetable: Timetable, i: int, counts: NDArray[Any], frame: int) -> None:

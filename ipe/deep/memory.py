@@ -10,7 +10,8 @@ import numpy as np
 from ipe.base.memory import check_memory
 from ipe.deep.environments import EnvironmentSpec
 from ipe.deep.networks import Architecture
-from ipe.deep.replay import Format
+from ipe.deep.programs import architecture, form_of
+from ipe.deep.replay import Format, slots_of
 from ipe.deep.settings import TrainingSettings
 
 _STEP_BYTES = 3 * 4  # action, reward and end, as float32
@@ -20,7 +21,7 @@ _PLACE_BYTES = 8
 def seed_bytes(settings: TrainingSettings, net: Architecture, form: Format) -> int:
     """Return the bytes that the networks, the optimisers, a gradient and the replay of one seed take."""
     (shape, dtype) = form.stored
-    slots = settings.replay + settings.replay // 16 + 2
+    slots = slots_of(settings.replay, form.stack)
     replay = slots * (math.prod(shape) * np.dtype(dtype).itemsize + _STEP_BYTES) + settings.replay * _PLACE_BYTES
     parameters = 4 * sum(inputs * outputs + outputs for inputs, outputs in net.layers)
     moments = 2 if settings.optimiser.kind == "adam" else 1
@@ -29,19 +30,10 @@ def seed_bytes(settings: TrainingSettings, net: Architecture, form: Format) -> i
 
 
 def check_training_memory(settings: TrainingSettings, spec: EnvironmentSpec, batches: Iterable[int]) -> None:
-    """Refuse a training that does not fit into the memory that is available.
-
-    Args:
-        settings: what is trained.
-        spec: the spaces of the environment.
-        batches: the numbers of seeds of the batches that are trained at the same time.
-
-    Raises:
-        InputError: saying how much memory the training takes, and how much there is.
-    """
-    net = Architecture(spec.observation_shape, settings.width, settings.channels, spec.actions, settings.precision)
-    form = Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale)
-    seeds, each = sum(batches), seed_bytes(settings, net, form)
+    """Refuse a training whose batches, of so many seeds at the same time, do not fit into the memory that is available;
+    the error says how much the training takes, and how much there is."""
+    net = architecture(settings, spec)
+    seeds, each = sum(batches), seed_bytes(settings, net, form_of(spec))
     at_once = f" ({seeds} at the same time)" if seeds > 1 else ""
-    what = f"a seed with a replay of {settings.replay} transitions and a network of width {settings.width}{at_once}"
+    what = f"a seed with a replay of {settings.replay} transitions and a network of width {net.width}{at_once}"
     check_memory(seeds * each, what)

@@ -2,7 +2,8 @@ r"""Networks for a batch of seeds: every parameter has a leading axis, the seed'
 
 There are two shapes, as in the paper. For vectors: two ReLU layers of the same width. For images: a 3x3 convolution
 with stride 1, ReLU, and one ReLU layer. The convolution is a matrix product over patches (im2col), because XLA has no
-fast convolution on the CPU whose weights differ from seed to seed.
+fast convolution on the CPU whose weights differ from seed to seed. A third shape is for large images: the network of
+Mnih et al. (2015), three convolutions with strides (`ipe.deep.convolutions`) and a ReLU layer of 512.
 
 The backward pass is written out, because automatic differentiation makes transposed products and copies their results
 back, which takes a third of the whole step's time. A test compares it with `jax.grad`.
@@ -14,8 +15,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+
+from ipe.deep.convolutions import ATARI, Convolution, convolve, input_gradient, weight_gradient
 
 Parameters: TypeAlias = dict[str, Any]
 """Two arrays: `matrix`, the weights of the middle layer, shape (seeds, in, out), which are nearly all parameters; and
@@ -23,7 +27,10 @@ Parameters: TypeAlias = dict[str, Any]
 the array's size, so that two arrays are better than six."""
 
 Layers: TypeAlias = list[tuple[Any, Any]]
-"""Weights (seeds, in, out) and biases (seeds, out) of the three layers."""
+"""Weights (seeds, in, out) and biases (seeds, out) of each layer."""
+
+ATARI_WIDTH = 512
+"""The width of the ReLU layer after the convolutions of the network atari."""
 
 
 class Architecture(NamedTuple):
@@ -39,6 +46,8 @@ class Architecture(NamedTuple):
     """The number of outputs."""
     precision: str = "float32"
     """The precision of the factors of matrix products: float32 or bfloat16."""
+    network: str = "minatar"
+    """The network for images: minatar or atari."""
 
     @property
     def image(self) -> bool:
@@ -46,32 +55,49 @@ class Architecture(NamedTuple):
         return len(self.inputs) == 3
 
     @property
-    def positions(self) -> int:
-        """How often the first matrix is applied: wherever a 3x3 patch fits into the image."""
-        return 1 if not self.image else (self.inputs[0] - 2) * (self.inputs[1] - 2)
+    def atari(self) -> bool:
+        """Whether there are the three convolutions with strides."""
+        return self.image and self.network == "atari"
+
+    @property
+    def convolutions(self) -> tuple[Convolution, ...]:
+        """The convolutions, one after the other; none for vectors."""
+        return ATARI if self.atari else (Convolution(3, 1, self.channels),) if self.image else ()
+
+    @property
+    def applied(self) -> list[int]:
+        """How often each layer's matrix is applied: a convolution's wherever its kernel fits, the others' once."""
+        sides, counts = self.inputs[:2], []
+        for convolution in self.convolutions:
+            sides = convolution.sides(*sides)
+            counts.append(math.prod(sides))
+        return [*counts, *[1] * (len(self.layers) - len(counts))]
 
     @property
     def layers(self) -> list[tuple[int, int]]:
         """Inputs and outputs of each layer's matrix."""
-        if self.image:
-            flat = self.positions * self.channels
-            return [(9 * self.inputs[2], self.channels), (flat, self.width), (self.width, self.actions)]
-        return [(self.inputs[0], self.width), (self.width, self.width), (self.width, self.actions)]
+        if not self.image:
+            return [(self.inputs[0], self.width), (self.width, self.width), (self.width, self.actions)]
+        sides, channels, sizes = self.inputs[:2], self.inputs[2], []
+        for convolution in self.convolutions:
+            sizes.append((convolution.size**2 * channels, convolution.channels))
+            sides, channels = convolution.sides(*sides), convolution.channels
+        return [*sizes, (math.prod(sides) * channels, self.width), (self.width, self.actions)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the layers, in the order in which an observation goes through them."""
+        return (*("first", "second", "third")[: len(self.layers) - 2], "middle", "last")
 
     @property
     def multiplications(self) -> int:
         """The number of multiplications in a forward pass of one observation."""
-        first, *others = [inputs * outputs for inputs, outputs in self.layers]
-        return first * self.positions + sum(others)
+        return sum(n * inputs * outputs for n, (inputs, outputs) in zip(self.applied, self.layers, strict=True))
 
 
 def initial_parameters(architecture: Architecture, generators: Sequence[np.random.Generator]) -> Parameters:
-    r"""Parameters uniform on :math:`\pm 1/\sqrt{\text{fan-in}}`, biases too (PyTorch's default).
-
-    Args:
-        architecture: the network's shape.
-        generators: a generator for each seed.
-    """
+    r"""Parameters uniform on :math:`\pm 1/\sqrt{\text{fan-in}}`, biases too (PyTorch's default), with a generator for
+    each seed."""
     layers: Layers = []
     for inputs, outputs in architecture.layers:
         bound = 1.0 / math.sqrt(inputs)
@@ -83,55 +109,54 @@ def initial_parameters(architecture: Architecture, generators: Sequence[np.rando
 
 def joined(layers: Layers) -> Parameters:
     """The parameters of a network from the weights and biases of its layers."""
-    (w0, b0), (w1, b1), (w2, b2) = layers
-    seeds = len(w1)
-    return {"matrix": w1, "rest": jnp.concatenate([a.reshape(seeds, -1) for a in (w0, b0, b1, w2, b2)], axis=1)}
+    *before, (matrix, bias), last = layers
+    rest = [*(array for layer in before for array in layer), bias, *last]
+    return {"matrix": matrix, "rest": jnp.concatenate([a.reshape(len(matrix), -1) for a in rest], axis=1)}
 
 
 def split(architecture: Architecture, parameters: Parameters) -> Layers:
     """Take the weights and biases of each layer out of the two arrays of `Parameters`."""
-    (i0, o0), (_, o1), (i2, o2) = architecture.layers
-    rest = parameters["rest"]
-    ends = np.cumsum([i0 * o0, o0, o1, i2 * o2, o2]).tolist()
-    w0, b0, b1, w2, b2 = (rest[:, a:b] for a, b in zip([0, *ends], ends, strict=False))
-    return [(w0.reshape(-1, i0, o0), b0), (parameters["matrix"], b1), (w2.reshape(-1, i2, o2), b2)]
+    rest, place = parameters["rest"], 0
+    layers: Layers = []
+    for i, (inputs, outputs) in enumerate(architecture.layers):
+        weights = parameters["matrix"]
+        if i != len(architecture.layers) - 2:
+            weights = rest[:, place : place + inputs * outputs].reshape(-1, inputs, outputs)
+            place += inputs * outputs
+        layers.append((weights, rest[:, place : place + outputs]))
+        place += outputs
+    return layers
 
 
 def features(architecture: Architecture, observations: Any) -> Any:
-    """What the first matrix multiplies: the observations themselves, or the patches of images.
-
-    Args:
-        architecture: the network's shape.
-        observations: (seeds, batch, *inputs), float32.
-
-    Returns:
-        (seeds, batch, n), or (seeds, batch, positions, 9 * channels).
-    """
-    if not architecture.image:
+    """What the first layer multiplies: the observations themselves, (seeds, batch, *inputs), float32; or the patches of
+    images for a single convolution, (seeds, batch, positions, 9 * channels)."""
+    if not architecture.image or architecture.atari:
         return observations
     height, width, _ = architecture.inputs
     patches = [observations[:, :, i : i + height - 2, j : j + width - 2] for i in range(3) for j in range(3)]
     stacked = jnp.concatenate(patches, axis=-1)
-    return stacked.reshape(*observations.shape[:2], architecture.positions, -1)
+    return stacked.reshape(*observations.shape[:2], architecture.applied[0], -1)
 
 
 def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> tuple[Any, list[Any]]:
-    """The outputs of a network, and the inputs of each of its layers.
-
-    Args:
-        architecture: the network's shape.
-        parameters: the parameters of all seeds.
-        inputs: the result of `features`.
-
-    Returns:
-        (seeds, batch, actions), and the inputs of the three layers, which `backward` needs.
-    """
-    layers = split(architecture, parameters)
+    """The outputs of a network, (seeds, batch, actions), from the result of `features`, and the inputs of each of its
+    layers, which `backward` needs."""
+    *before, middle, end = split(architecture, parameters)
     seeds, batch = inputs.shape[:2]
-    first = inputs.reshape(seeds, -1, inputs.shape[-1])
-    hidden = _relu(_layer(architecture, layers[0], first)).reshape(seeds, batch, -1)
-    last = _relu(_layer(architecture, layers[1], hidden))
-    return _layer(architecture, layers[2], last), [first, hidden, last]
+    seen: list[Any] = []
+    if architecture.atari:
+        hidden = inputs
+        for shape, (weights, bias) in zip(ATARI, before, strict=True):
+            seen.append(hidden)
+            found = convolve(shape, _rounded(architecture, hidden), _rounded(architecture, weights))
+            hidden = _relu(found + bias[:, None, None, None])
+    else:
+        seen.append(inputs.reshape(seeds, -1, inputs.shape[-1]))
+        hidden = _relu(_layer(architecture, before[0], seen[0]))
+    hidden = hidden.reshape(seeds, batch, -1)
+    last = _relu(_layer(architecture, middle, hidden))
+    return _layer(architecture, end, last), [*seen, hidden, last]
 
 
 def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
@@ -140,26 +165,26 @@ def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
 
 
 def backward(architecture: Architecture, parameters: Parameters, seen: list[Any], error: Any) -> Parameters:
-    """The gradient of a loss in the parameters, from its gradient in the outputs.
-
-    Args:
-        architecture: the network's shape.
-        parameters: the parameters of the forward pass.
-        seen: the inputs of each layer in the forward pass.
-        error: the gradient in the outputs, (seeds, batch, actions).
-
-    Returns:
-        Gradients, summed over the batch, in the shape of the parameters.
-    """
+    """The gradient of a loss in the parameters, summed over the batch, from its gradient in the outputs, (seeds, batch,
+    actions), and the inputs of each layer in the forward pass."""
     layers = split(architecture, parameters)
+    convolutions = ATARI if architecture.atari else ()
     gradient: Layers = []
-    for i in (2, 1, 0):
+    for i in reversed(range(len(convolutions), len(layers))):
         inputs = seen[i]
         error = error.reshape(*inputs.shape[:2], -1)
         gradient.append((_product(architecture, "sbi,sbo->sio", inputs, error), sum_by_halves(error)))
         if i:
             # A ReLU's output is positive exactly where it lets the gradient through.
             error = jnp.where(inputs > 0, _product(architecture, "sbo,sio->sbi", error, layers[i][0]), 0.0)
+    for i in reversed(range(len(convolutions))):
+        shape, inputs = convolutions[i], seen[i]
+        error = error.reshape(*inputs.shape[:2], *shape.sides(*inputs.shape[2:4]), shape.channels)
+        bias, error = error.sum(axis=(1, 2, 3)), _rounded(architecture, error)
+        gradient.append((weight_gradient(shape, _rounded(architecture, inputs), error), bias))
+        if i:
+            before = input_gradient(shape, inputs, _rounded(architecture, layers[i][0]), error)
+            error = jnp.where(inputs > 0, before, 0.0)
     return joined(gradient[::-1])
 
 
@@ -172,6 +197,11 @@ def _product(architecture: Architecture, subscripts: str, left: Any, right: Any)
     if architecture.precision == "bfloat16":
         left, right = left.astype(jnp.bfloat16), right.astype(jnp.bfloat16)
     return jnp.einsum(subscripts, left, right, preferred_element_type=jnp.float32)
+
+
+def _rounded(architecture: Architecture, factor: Any) -> Any:
+    """A factor of a convolution, which XLA multiplies in float32, as bfloat16 has it if that is the precision."""
+    return jax.lax.reduce_precision(factor, 8, 7) if architecture.precision == "bfloat16" else factor
 
 
 def sum_by_halves(array: Any) -> Any:

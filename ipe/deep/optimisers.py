@@ -70,12 +70,8 @@ def step(
 
 
 def clipped(gradient: Parameters, norm: Any) -> Parameters:
-    r"""The gradient, scaled to :math:`\min(1, c / (\lVert g \rVert + 10^{-6}))` as PyTorch does, seed by seed.
-
-    Args:
-        gradient: the gradient of one network.
-        norm: c, one number per seed; 0 leaves that seed's gradient as it is.
-    """
+    r"""The gradient of one network, scaled to :math:`\min(1, c / (\lVert g \rVert + 10^{-6}))` as PyTorch does, seed by
+    seed; a `norm` c of 0 leaves that seed's gradient as it is."""
     square: Any = 0.0
     for g in gradient.values():
         squares = g * g

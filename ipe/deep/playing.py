@@ -96,10 +96,6 @@ def evaluation_seed(seed: int, trained: int) -> int:
     """The environment's seed for evaluating a trained seed: 2^63 or more, where those of training are less.
 
     Every trained seed gets other episodes, and the same ones however it acts.
-
-    Args:
-        seed: the seed of the evaluation.
-        trained: the trained seed.
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(_EVALUATION, trained))
     return 2**63 | int(sequence.generate_state(1, np.uint64)[0])
@@ -119,16 +115,14 @@ Agent = Callable[[NDArray[Any]], Choice]
 
 
 def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agent:
-    """A trained seed as a function.
+    """A trained seed as a function, which acts by the run's behaviour or greedily; `evaluation` is the seed of its
+    draws.
 
-    Args:
-        trained: the run.
-        seed: the trained seed.
-        evaluation: the seed of its draws.
-        behaviour: whether the agent acts by the run's behaviour, or greedily.
+    Raises:
+        InputError: the run's behaviour remembers, and cannot be gone on with.
     """
     settings = trained.settings
-    acts = settings.acts if behaviour else BEHAVIOURS["greedy"]
+    acts = check_forgetful(settings.acts) if behaviour else BEHAVIOURS["greedy"]
     net = architecture(settings, trained.spec)
     numbers = tuple(trained.numbers(seed).items())
     choose = _chooser(net, acts, trained.spec.scale, trained.step(seed), numbers)
@@ -143,15 +137,20 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
     return act
 
 
-def outputs(net: Architecture, parameters: dict[str, Any], observations: Any, scale: float) -> tuple[Any, Any]:
-    """The action values of some observations, and the logits of their policies; None if no policy was learned.
+def check_forgetful(behaviour: Behaviour) -> Behaviour:
+    """The behaviour, if it can go on without what it has learned to remember, which is not kept with the networks; else
+    it is refused."""
+    if behaviour.memory is not None:
+        raise InputError(
+            f"the behaviour {behaviour.name} goes by what it remembers of its training, which is not kept with the "
+            "networks: act greedily"
+        )
+    return behaviour
 
-    Args:
-        net: the shape of the networks.
-        parameters: the networks of one seed, as `Trained.networks` has them.
-        observations: encoded observations, the first axis theirs.
-        scale: the number that the observations are multiplied by.
-    """
+
+def outputs(net: Architecture, parameters: dict[str, Any], observations: Any, scale: float) -> tuple[Any, Any]:
+    """The action values of encoded observations times `scale`, and the logits of their policies; None if no policy was
+    learned. The parameters are the networks of one seed, as `Trained.networks` has them."""
     inputs = features(net, (observations.astype(jnp.float32) * jnp.float32(scale))[None])
     by_name = {name: forward(net, network, inputs)[0][0] for name, network in parameters.items()}
     return by_name["q"], by_name.get("policy")
@@ -191,12 +190,8 @@ class Moment(NamedTuple):
 
 
 def play(environment: Environment, act: Agent) -> Iterator[Moment]:
-    """The next episode, state by state; the environment stands at the one that is yielded.
-
-    Raises:
-        EnvironmentFailure: the environment went wrong.
-        InputError: the episode does not end.
-    """
+    """The next episode, state by state; the environment stands at the one that is yielded. An `EnvironmentFailure` says
+    that it went wrong, an `InputError` that the episode does not end."""
     observation, total = environment.reset(), 0.0
     for frame in range(LONGEST_EPISODE):
         action, epsilon = act(observation)

@@ -3,45 +3,141 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.deep import learner
+from ipe.behaviours import Behaviour
+from ipe.deep.convolutions import ATARI, smallest_side
 from ipe.deep.environments import EnvironmentSpec
-from ipe.deep.learner import Program
 from ipe.deep.native import library
-from ipe.deep.networks import Architecture
-from ipe.deep.replay import Format, Slots
+from ipe.deep.networks import ATARI_WIDTH, Architecture
+from ipe.deep.replay import Format, slots_of
 from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
+from ipe.updates import UPDATES, PolicyUpdate
+
+_LARGE = smallest_side(ATARI)
 
 
-def check_spec(spec: EnvironmentSpec) -> None:
+class Program(NamedTuple):
+    """What is compiled."""
+
+    architecture: Architecture
+    """The shape of the networks."""
+    form: Format
+    """How observations are stored."""
+    slots: int
+    """How many slots one seed's replay has."""
+    products: str
+    """The matrix products to use: native, or xla."""
+    numbers: tuple[str, ...]
+    """The names of the numbers that the program is called with, one number for each seed."""
+    behaviour: Behaviour
+    """How the agent acts."""
+    policy_update: PolicyUpdate
+    """What the policy network descends, if there is one."""
+    optimiser_kind: str
+    """The optimiser: rmsprop, or adam."""
+    optimiser_clip: bool
+    """Whether gradients are clipped."""
+    delta_q: str
+    """The network whose Q stands in the policy update's error: target, or online."""
+    entropy_bonus: bool
+    """Whether the policy update has an entropy bonus."""
+    double_q: bool
+    """Whether the Q-network chooses the action that the target network values."""
+    huber: bool
+    """Whether the value loss is Huber's, and not the squared error."""
+    n_step: int
+    """The number of rewards before bootstrapping."""
+
+    @property
+    def learns_policy(self) -> bool:
+        """Whether there is a policy network."""
+        return self.behaviour.needs_policy
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the behaviour has a memory, which is a part of the state then."""
+        return self.behaviour.memory is not None
+
+
+def check_spec(settings: TrainingSettings, spec: EnvironmentSpec) -> None:
     """Refuse observations for which there is no network."""
     if spec.image and min(spec.observation_shape[:2]) < 3:
         height, width = spec.observation_shape[:2]
         raise InputError(f"{spec.id}: an image must be at least 3 by 3 for the convolution, found {height} by {width}")
+    if spec.image and settings.network == "atari" and not _is_large(spec):
+        height, width = spec.observation_shape[:2]
+        raise InputError(
+            f"{spec.id}: the network atari takes images of {_LARGE} by {_LARGE} pixels or more, "
+            f"found {height} by {width}"
+        )
 
 
 def architecture(settings: TrainingSettings, spec: EnvironmentSpec) -> Architecture:
     """Return the shape of the networks that a setting trains in an environment."""
-    return Architecture(spec.observation_shape, settings.width, settings.channels, spec.actions, settings.precision)
+    shape, actions = spec.observation_shape, spec.actions
+    if network_of(settings, spec) == "atari":
+        return Architecture(shape, ATARI_WIDTH, settings.channels, actions, settings.precision, "atari")
+    return Architecture(shape, settings.width, settings.channels, actions, settings.precision)
+
+
+def as_before(settings: TrainingSettings) -> TrainingSettings:
+    """Return settings that read images as earlier versions did, with which a run was begun, where they leave it open.
+
+    Those versions had one network for images, took the last axis for the channels, and kept stacks of frames whole.
+    """
+    where, network = settings.environment, settings.network
+    order = "last" if where.channel_order == "auto" else where.channel_order
+    mode = "none" if where.preprocessing == "auto" else where.preprocessing
+    environment = where.model_copy(
+        update={"channel_order": order, "preprocessing": mode, "stack": 1 if where.stack is None else where.stack}
+    )
+    network = "minatar" if network == "auto" else network
+    return settings.model_copy(update={"environment": environment, "network": network})
+
+
+def network_of(settings: TrainingSettings, spec: EnvironmentSpec) -> str:
+    """Return which network a setting trains: vector, minatar or atari."""
+    if not spec.image:
+        return "vector"
+    if settings.network != "auto":
+        return settings.network
+    return "atari" if _is_large(spec) else "minatar"
+
+
+def unused_sizes(settings: TrainingSettings, spec: EnvironmentSpec) -> dict[str, str]:
+    """Return which settings of the network's size change nothing, and why, as the end of a sentence."""
+    if not spec.image:
+        return dict.fromkeys(("channels", "network"), "which shows vectors; it is for images")
+    if network_of(settings, spec) == "atari":
+        why = "whose images go through the network atari, which has its own sizes; it is for the network minatar"
+        return dict.fromkeys(("channels", "width"), why)
+    return {}
+
+
+def _is_large(spec: EnvironmentSpec) -> bool:
+    return min(spec.observation_shape[:2]) >= _LARGE
+
+
+def form_of(spec: EnvironmentSpec) -> Format:
+    """Return how the observations of an environment are stored."""
+    return Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale, spec.stack)
 
 
 def program_of(settings: TrainingSettings, spec: EnvironmentSpec, begun_with: str | None) -> Program:
-    """Return the program that trains a setting.
-
-    Args:
-        settings: the setting.
-        spec: the spaces of its environment.
-        begun_with: whose matrix products a run was begun with, native or xla: it goes on with them, to the byte. None
-            for a new run, which takes the best that this machine has.
-    """
-    check_spec(spec)
+    """Return the program that trains a setting, which names the fields of `Program` that are choices. A run that was
+    begun with native or xla's matrix products goes on with them, to the byte; a new run (None) takes the best that this
+    machine has."""
+    check_spec(settings, spec)
     net = architecture(settings, spec)
-    form = Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale)
-    return learner.program_of(settings, net, form, Slots(1, settings.replay).size, _products(net, begun_with))
+    choices = {name: value for name, value in settings.program.items() if name in Program._fields}
+    choices |= {"behaviour": settings.acts, "policy_update": UPDATES[settings.policy_update]}
+    slots, products = slots_of(settings.replay, spec.stack), _products(net, begun_with)
+    return Program(net, form_of(spec), slots, products, tuple(settings.numbers), **choices)
 
 
 def lanes_of(program: Program, seeds: int) -> int:

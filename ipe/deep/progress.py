@@ -87,13 +87,7 @@ class Progress:
 
 
 def seed_progress(records: Records, outcomes: Sequence[Outcome], frame: int) -> list[SeedProgress]:
-    """Return how far each seed has come.
-
-    Args:
-        records: the records of the batch.
-        outcomes: the outcome of each seed.
-        frame: the frames that the running seeds have done.
-    """
+    """Return how far each seed has come; the running ones have done `frame` frames."""
     arrays = records.arrays()
     seeds = []
     for outcome in outcomes:

@@ -14,6 +14,8 @@ BLOCK = 256
 """The number of frames whose numbers are drawn at once."""
 
 _NETWORKS, _FRAMES = 0, 1
+MEMORY = 3
+"""The stream of numbers for behaviours that remember. (The stream 2 is that of evaluation.)"""
 
 
 def network_generator(seed: int) -> np.random.Generator:
@@ -22,15 +24,11 @@ def network_generator(seed: int) -> np.random.Generator:
 
 
 class FrameDraws:
-    """Uniform numbers in [0, 1) for every frame of every seed, one for the action and one per sampled transition.
+    """Uniform numbers in [0, 1) for every frame of every seed, one for the action and one per sampled transition, from
+    one of the seed's streams."""
 
-    Args:
-        seeds: the seeds.
-        batch: the number of sampled transitions per frame.
-    """
-
-    def __init__(self, seeds: Sequence[int], batch: int) -> None:
-        self._keys = [_sequence(seed, _FRAMES).generate_state(2, np.uint64) for seed in seeds]
+    def __init__(self, seeds: Sequence[int], batch: int, stream: int = _FRAMES) -> None:
+        self._keys = [_sequence(seed, stream).generate_state(2, np.uint64) for seed in seeds]
         self._batch = batch
         self._blocks: dict[int, NDArray[np.float64]] = {}
 

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from ipe.errors import InputError
 
+WINDOW = 1000
+"""The frames that a row of progress sums up."""
+
 _EPISODES = ("seed", "frame", "return", "length")
-_PROGRESS = ("seed", "frame", "epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames_per_second")
+MEASURED = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean")
+"""What the learner measures: the exploration rate, the entropy of the policy network, the mean absolute errors of the
+value update and of the policy update, and the mean value of the Q-network over a minibatch."""
+SPEED = "frames_per_second"
+"""The column of the progress that is a machine's and not a run's."""
 _INTEGERS = ("seed", "frame", "length")
 
 
@@ -72,44 +79,15 @@ class Records:
     """
 
     def __init__(self) -> None:
-        self._parts = {"episodes": _Columns(_EPISODES), "progress": _Columns(_PROGRESS)}
+        self._parts = {"episodes": _Columns(_EPISODES), "progress": _Columns(("seed", "frame", *MEASURED, SPEED))}
 
     def episode(self, seed: int, frame: int, ret: float, length: int) -> None:
-        """Add an episode that has ended.
-
-        Args:
-            seed: the seed.
-            frame: how many frames the seed had done when the episode ended, the last one included.
-            ret: the sum of the episode's rewards, not discounted.
-            length: the number of the episode's frames.
-        """
+        """Add an episode that has ended; `frame` counts all frames of the seed, the episode's last one included."""
         self._parts["episodes"].append(seed, frame, ret, length)
 
-    def progress(
-        self,
-        seed: int,
-        frame: int,
-        epsilon: float,
-        entropy: float,
-        td_error: float,
-        ipe_error: float,
-        q_mean: float,
-        frames_per_second: float,
-    ) -> None:
-        """Add what the learner measured, NaN where it does not apply.
-
-        Args:
-            seed: the seed.
-            frame: how many frames the seed had done.
-            epsilon: the exploration rate.
-            entropy: the entropy of the policy network.
-            td_error: the mean absolute error of the value update.
-            ipe_error: the mean absolute error of the policy update.
-            q_mean: the mean value of the Q-network over a minibatch.
-            frames_per_second: the speed of the seed.
-        """
-        row = (epsilon, entropy, td_error, ipe_error, q_mean, frames_per_second)
-        self._parts["progress"].append(seed, frame, *row)
+    def progress(self, seed: int, frame: int, *measured: float) -> None:
+        """Add the numbers of `MEASURED`, NaN where one does not apply, and the speed, after so many frames."""
+        self._parts["progress"].append(seed, frame, *measured)
 
     def drop_from(self, seed: int, frame: int) -> None:
         """Forget what a seed did from a frame on: its learner had diverged there, which was noticed later."""
@@ -124,11 +102,8 @@ class Records:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the records that gave these `arrays()`; other names in them are left alone.
-
-        Raises:
-            InputError: naming the array that is missing, or of another type or length than its neighbours.
-        """
+        """Return the records that gave these `arrays()`; other names in them are left alone. An array that is missing,
+        or of another type or length than its neighbours, is refused by its name."""
         out = cls()
         for part, columns in out._parts.items():
             columns.extend({name: _column(arrays, part, name, empty) for name, empty in columns.columns.items()})

@@ -6,6 +6,10 @@ that truncates its episode bootstraps from its last observation, which takes a s
 After a termination nothing is bootstrapped, and the slot of the next episode's first observation follows at once. So no
 transition crosses an episode.
 
+Where observations are stacks of the last k frames, a slot holds the newest frame alone, and after it how many frames of
+its episode come before it, k - 1 at most. The frames before it lie in the slots before it; those of an episode's first
+observations that are not there are its first frame again.
+
 `Slots` keeps account of the slots on the host. The arrays belong to the compiled program, which writes into them in
 place. Binary observations are packed, eight to a byte.
 """
@@ -36,20 +40,74 @@ class Format(NamedTuple):
     """Whether observations hold only 0 and 1, and are packed."""
     scale: float
     """The factor that stored numbers are multiplied by when they are read."""
+    stack: int = 1
+    """The number of frames in an observation, which lie one after the other along its last axis."""
+
+    @property
+    def frame(self) -> tuple[int, ...]:
+        """The shape of one frame."""
+        return (*self.shape[:-1], self.shape[-1] // self.stack)
 
     @property
     def stored(self) -> tuple[tuple[int, ...], str]:
-        """The shape and dtype of one observation as it is stored, flat."""
-        size = math.prod(self.shape)
-        return ((-(-size // 8),), "uint8") if self.binary else ((size,), self.dtype)
+        """The shape and dtype of what is stored of one observation, flat."""
+        size, dtype = math.prod(self.frame), self.dtype
+        if self.binary:
+            size, dtype = -(-size // 8), "uint8"
+        return (size + (self.stack > 1),), dtype
 
-    def pack(self, observations: NDArray[Any]) -> NDArray[Any]:
-        """Observations (seeds, *shape) in the form in which they are stored."""
-        flat = observations.reshape(len(observations), -1)
-        return np.packbits(flat, axis=-1, bitorder="little") if self.binary else flat
+    def pack(self, observation: NDArray[Any], age: int = 0) -> NDArray[Any]:
+        """What is stored of an observation, before which `age` others of its episode came."""
+        if self.stack == 1:
+            return np.packbits(observation, bitorder="little") if self.binary else observation.reshape(-1)
+        flat = observation[..., -self.frame[-1] :].reshape(-1)
+        flat = np.packbits(flat, bitorder="little") if self.binary else flat
+        return np.append(flat, flat.dtype.type(min(age, self.stack - 1)))
+
+    def read(self, observations: Any, slots: Any, base: Any, size: int) -> Any:
+        """Observations from a replay, inside a compiled program.
+
+        Args:
+            observations: what is stored of all seeds' observations, one ring of slots after the other.
+            slots: the slots to read, (seeds, n); those past the end of the ring are counted on.
+            base: where each seed's ring begins, (seeds, 1).
+            size: the number of slots of a ring.
+
+        Returns:
+            What `unpack` takes: (seeds, n, m), or (seeds, n, frames, m) for stacks of frames.
+        """
+
+        if self.stack == 1:
+            return observations.at[slots % size + base].get(mode="promise_in_bounds")
+        last = observations.shape[1] - 1
+        ages = observations.at[slots % size + base, last].get(mode="promise_in_bounds")
+        return self._frames(observations, slots, ages, base, size)
+
+    def complete(self, newest: Any, observations: Any, slots: Any, base: Any, size: int) -> Any:
+        """Observations of which the newest frames are given, as `read` returns them.
+
+        Args:
+            newest: what is stored of one observation of each seed, (seeds, m).
+            observations, base, size: as for `read`.
+            slots: the slots after those in which the frames before the newest lie, (seeds, 1).
+        """
+        if self.stack == 1:
+            return newest[:, None]
+        frames = self._frames(observations, slots, newest[:, -1:], base, size)
+        return frames.at[:, 0, -1].set(newest[:, :-1])
+
+    def _frames(self, observations: Any, slots: Any, ages: Any, base: Any, size: int) -> Any:
+        """The frames of stacks, the oldest first, from the slots of their newest frames and their ages."""
+        back = jnp.arange(self.stack - 1, -1, -1, dtype=slots.dtype)
+        places = slots[..., None] - jnp.minimum(back, ages[..., None].astype(slots.dtype))
+        return observations.at[places % size + base[..., None]].get(mode="promise_in_bounds")[..., :-1]
 
     def unpack(self, stored: Any) -> Any:
-        """Stored observations (..., n) as float32 (..., *shape), inside a compiled program."""
+        """Observations from `read` as float32 (..., *shape), inside a compiled program."""
+        if self.stack > 1:
+            frames = self._replace(shape=self.frame, stack=1).unpack(stored)  # (..., frames, *frame)
+            axis = frames.ndim - 1 - len(self.frame)
+            return jnp.moveaxis(frames, axis, -2).reshape(*frames.shape[:axis], *self.shape)
         size = math.prod(self.shape)
         if self.binary:
             bits = (stored[..., None] >> jnp.arange(8, dtype=jnp.uint8)) & jnp.uint8(1)
@@ -64,12 +122,14 @@ class Slots:
     """Which slots hold the last transitions of each seed.
 
     There are a sixteenth more slots than transitions, for the last observations of truncated episodes. If an
-    environment truncates more often than that, fewer than `capacity` transitions are kept.
+    environment truncates more often than that, fewer than `capacity` transitions are kept. Stacks of k frames have
+    k - 1 slots more, in which the frames before the oldest transition stay.
     """
 
-    def __init__(self, seeds: int, capacity: int) -> None:
+    def __init__(self, seeds: int, capacity: int, stack: int = 1) -> None:
         self.capacity = capacity
-        self.size = capacity + capacity // 16 + 2
+        self.size = slots_of(capacity, stack)
+        self._room = self.size - (stack - 1)
         self.count = 0
         """How many transitions each seed has had so far: the same number for every seed."""
         self.head = np.zeros(seeds, np.int64)
@@ -105,17 +165,13 @@ class Slots:
         """The oldest transitions to keep: at most `capacity`, and none whose slot is written over (after many
         truncations)."""
         oldest = np.maximum(self.oldest, self.count - self.capacity)
-        while (lapped := self.places[oldest % self.capacity, self._seeds] <= head - self.size).any():
+        while (lapped := self.places[oldest % self.capacity, self._seeds] <= head - self._room).any():
             oldest += lapped
         return oldest
 
     def sample(self, draws: NDArray[np.float64], out: NDArray[np.int32]) -> None:
-        """Draw transitions uniformly with replacement.
-
-        Args:
-            draws: uniform numbers in [0, 1), (seeds, batch).
-            out: receives the slots from which the transitions start, (seeds, batch).
-        """
+        """Draw transitions uniformly with replacement, by uniform numbers in [0, 1) of shape (seeds, batch); `out`
+        receives the slots from which the transitions start, in the same shape."""
         numbers = (draws * (self.count - self.oldest)[:, None]).astype(np.int64)
         numbers += self.oldest[:, None]
         if not self._even:  # otherwise the number of a transition is the place at which it starts
@@ -123,15 +179,21 @@ class Slots:
         np.remainder(numbers, self.size, out=out, casting="unsafe")
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """The account of all slots, for a checkpoint."""
-        count = np.array(self.count, np.int64)
-        return {"head": self.head, "count": count, "oldest": self.oldest, "places": self.places}
+        """The account of all slots, for a checkpoint; of the places, those that are known yet."""
+        count, places = np.array(self.count, np.int64), self.places[: min(self.count, self.capacity)]
+        return {"head": self.head, "count": count, "oldest": self.oldest, "places": places}
 
     def restore(self, arrays: dict[str, NDArray[np.int64]]) -> None:
         """Take over the account of a checkpoint."""
         self.count = int(arrays["count"])
-        self.head, self.oldest, self.places = (np.array(arrays[name]) for name in ("head", "oldest", "places"))
+        self.head, self.oldest = (np.array(arrays[name]) for name in ("head", "oldest"))
+        self.places[: len(arrays["places"])] = arrays["places"]  # earlier versions wrote all of them
         self._even = bool((self.head == self.count).all())
+
+
+def slots_of(capacity: int, stack: int = 1) -> int:
+    """How many slots one seed has for `capacity` transitions of stacks of frames."""
+    return capacity + capacity // 16 + 2 + stack - 1
 
 
 def empty(seeds: int, slots: int, form: Format) -> dict[str, NDArray[Any]]:
@@ -141,3 +203,22 @@ def empty(seeds: int, slots: int, form: Format) -> dict[str, NDArray[Any]]:
         "observation": np.zeros((seeds * slots, *stored), dtype),
         "step": np.zeros((seeds * slots, 3), np.float32),
     }
+
+
+def filled(array: NDArray[Any], seeds: int, head: NDArray[np.int64]) -> NDArray[Any]:
+    """The part of an array of `empty` that has been written to, for a checkpoint; `head` are the places that were
+    written last."""
+    size = len(array) // seeds
+    used = min(int(head.max()) + 1, size)
+    return array if used == size else array.reshape(seeds, size, -1)[:, :used].reshape(seeds * used, -1)
+
+
+def refilled(part: NDArray[Any], seeds: int, size: int) -> NDArray[Any]:
+    """The array of rings of `size` slots that `filled` took a part of; or the array itself, which earlier versions
+    wrote whole."""
+    used = len(part) // seeds
+    if used == size:
+        return part
+    array = np.zeros((seeds, size, part.shape[1]), part.dtype)
+    array[:, :used] = part.reshape(seeds, used, -1)
+    return array.reshape(seeds * size, -1)

@@ -29,11 +29,15 @@ class Role:
     by default everything."""
     names: Callable[[], tuple[str, ...]] | None = None
     """The names that the setting may have, if they come from a table that may grow."""
+    late: bool = False
+    """Whether earlier versions did not have the setting. Its default is then left out of plain data, by which runs are
+    named and found again."""
 
 
 COMPILED = Role(compiled=True)
 TRACED = Role(traced=True)
 SWITCH = Role(traced=True, switch=True)
+LATE = Role(compiled=True, late=True)
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,8 @@ def role_of(about: FieldInfo) -> Role:
 
 
 def leaves(model: type[BaseModel], path: str = "", only_with: Any = "") -> Iterator[Leaf]:
-    """All settings of a model and of its parts, in the order of their declaration.
-
-    Args:
-        model: the model.
-        path: the path of the part, with a dot at its end.
-        only_with: what the part has an effect with.
-    """
+    """All settings of a model and of its parts, in the order of their declaration; a part has its path, with a dot at
+    its end, and what it has an effect with."""
     for name, about in model.model_fields.items():
         role = role_of(about)
         kind: Any = about.annotation

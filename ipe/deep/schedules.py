@@ -20,11 +20,7 @@ _BLOCK = 1024
 
 
 class Timetable:
-    """When each run of a batch does what.
-
-    Args:
-        settings: the settings of each run.
-    """
+    """When each run of a batch does what."""
 
     def __init__(self, settings: Sequence[TrainingSettings]) -> None:
         self._warm_up = np.array([each.warm_up for each in settings])
@@ -40,15 +36,9 @@ class Timetable:
         self._block: tuple[int, NDArray[np.float64]] = (-1, np.zeros((0, 0)))
 
     def fill(self, frame: Frame, number: int) -> str:
-        """Write what is due in a frame: updates before it, epsilon of its action, who acts at random, who updates.
-
-        Args:
-            frame: receives these columns.
-            number: the frame's number, counted from 0; -1 before the first frame.
-
-        Returns:
-            Whether all, some or none of the runs update.
-        """
+        """Write what is due in the frame of a number, counted from 0 (-1: before the first), into it: updates before
+        it, epsilon of its action, who acts at random, who updates. Returns whether all, some or none of the runs
+        update."""
         frame.epsilon[:] = self._epsilons(number + 1)
         if self._simple:
             frame.updates_before[:] = max(number, 0)

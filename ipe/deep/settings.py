@@ -14,19 +14,22 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_serializer,
     model_validator,
 )
 from pydantic.fields import FieldInfo
 
 from ipe.base.nested import merged
-from ipe.base.words import did_you_mean
+from ipe.base.words import did_you_mean, listed
 from ipe.behaviours import BEHAVIOURS, Behaviour, Hyperparameter
 from ipe.behaviours.functions import find_behaviour, name_of_behaviour
 from ipe.behaviours.kinds.boltzmann import TEMPERATURE
-from ipe.deep.roles import COMPILED, SWITCH, TRACED, Leaf, Role, leaves, role_of
+from ipe.deep.roles import COMPILED, LATE, SWITCH, TRACED, Leaf, Role, leaves, role_of
 from ipe.errors import InputError
 from ipe.updates import UPDATES
 from ipe.updates.functions import find_update, name_of_update
@@ -54,10 +57,24 @@ def _field(hyperparameter: Hyperparameter) -> Any:
     return Field(hyperparameter.default, le=hyperparameter.high, description=hyperparameter.sentence, **low)
 
 
+WHOLE = {"whole": True}
+"""The context for `model_dump` in which every setting appears, whatever its value."""
+
+
 class _Settings(BaseModel):
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    @model_serializer(mode="wrap")
+    def _without_late_defaults(self, plain: SerializerFunctionWrapHandler, about: SerializationInfo) -> dict[str, Any]:
+        """Leave out what earlier versions did not know, while it does nothing, so that a run keeps its key."""
+        values: dict[str, Any] = plain(self)
+        if about.context == WHOLE:
+            return values
+        fields = type(self).model_fields
+        late = [name for name, field in fields.items() if role_of(field).late and getattr(self, name) == field.default]
+        return {name: value for name, value in values.items() if name not in late}
 
 
 class EnvironmentSettings(_Settings):
@@ -70,6 +87,13 @@ class EnvironmentSettings(_Settings):
     """Truncate episodes after this many frames. None: the environment's limit, if it has one."""
     options: Annotated[dict[str, str | int | float | bool | None], COMPILED] = Field(default_factory=dict)
     """Keyword arguments of the environment (`sticky_action_prob` and so on)."""
+    stack: Annotated[Annotated[int, Field(ge=1, le=64)] | None, LATE] = None
+    """Show the last this many frames at once; the replay keeps each frame once. 1: as the environment shows them. None:
+    4 for `ALE/...`, for others as many as Gymnasium's FrameStackObservation stacks, if the environment has it."""
+    channel_order: Annotated[Literal["auto", "first", "last"], LATE] = "auto"
+    """Whether an image's channels are its first axis or its last. auto: the one that is shorter than both others."""
+    preprocessing: Annotated[Literal["auto", "none", "atari"], LATE] = "auto"
+    """atari: Gymnasium's AtariPreprocessing, 84 x 84 pixels in gray, every fourth frame. auto: for `ALE/...` alone."""
 
 
 class Epsilon(_Settings):
@@ -127,6 +151,9 @@ class TrainingSettings(_Settings):
     """The width of the hidden layers: two for vectors, one after the convolution for images."""
     channels: Annotated[int, Field(ge=1, le=512), COMPILED] = 16
     """The channels of the 3x3 convolution, for images."""
+    network: Annotated[Literal["auto", "minatar", "atari"], LATE] = "auto"
+    """The network for images: minatar (a 3x3 convolution and a layer of `width`), or atari (three convolutions and a
+    layer of 512; Mnih et al., 2015). auto: atari for images of 36 x 36 pixels or more."""
     value_step_size: Annotated[_NotNegative, TRACED] = 1e-3
     """The step size of the Q-network's optimiser."""
     policy_step_size: Annotated[_NotNegative, Role(traced=True, only_with="policy")] = 1e-3
@@ -186,7 +213,7 @@ class TrainingSettings(_Settings):
             if name in cls.model_fields or name in more:
                 continue
             if others := [other for other in deep_behaviours() if name in extra_numbers(other)]:
-                raise ValueError(f"{name} has no effect with the behaviour {chosen}; it is for {' and '.join(others)}")
+                raise ValueError(f"{name} has no effect with the behaviour {chosen}; it is for {listed(others)}")
             raise ValueError(f"there is no setting {name}{did_you_mean(str(name), [*cls.model_fields, *more])}")
         return {name: each.default for name, each in more.items()} | values
 
@@ -194,6 +221,10 @@ class TrainingSettings(_Settings):
     def _numbers_are_in_range(self) -> Self:
         for name, hyperparameter in extra_numbers(self.behaviour).items():
             hyperparameter.check(getattr(self, name))
+        if self.double_q and self.acts.target is not None:
+            raise ValueError(
+                f"double_q has no effect with the behaviour {self.behaviour}, which bootstraps from no action"
+            )
         return self
 
     @property
@@ -271,15 +302,10 @@ def behaviours_with(path: str) -> tuple[str, ...]:
 
 
 def no_effect(path: str, behaviour: str, optimiser: str) -> str:
-    """Why a setting would change nothing, as the end of a sentence "... has no effect"; empty if it has an effect.
-
-    Args:
-        path: the setting's path.
-        behaviour: the name of the behaviour.
-        optimiser: the kind of the optimiser.
-    """
+    """Why a setting, given by its path, would change nothing, as the end of a sentence "... has no effect"; empty if it
+    has an effect."""
     if behaviour not in (others := behaviours_with(path)):
-        return f"with the behaviour {behaviour}; it is for {' and '.join(others)}"
+        return f"with the behaviour {behaviour}; it is for {listed(others)}"
     if optimiser != "adam" and any(leaf.role.only_with == "adam" for leaf in LEAVES if leaf.path == path):
         return f"with {optimiser}; it is for optimiser.kind adam"
     return ""
@@ -324,11 +350,7 @@ def paper_settings(environment: str, /, behaviour: Any = "epsilon-ipe", **change
 
 
 def read_settings(values: dict[str, Any]) -> TrainingSettings:
-    """Settings from plain data, as from a JSON or TOML file.
-
-    Raises:
-        InputError: one sentence, with the path of the first wrong field.
-    """
+    """Settings from plain data, as from a JSON or TOML file; an error names the path of the first wrong field."""
     try:
         return TrainingSettings.model_validate(values)
     except ValidationError as error:

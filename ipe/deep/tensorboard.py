@@ -6,18 +6,17 @@ that its `flush` may leave the last of them behind, and which puts the host's na
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
 import time
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 from ipe.base.packages import missing_package
-from ipe.errors import InputError
+from ipe.base.words import refusing
+from ipe.deep.records import Records
 
 _EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{10,})\..*")
 
@@ -49,7 +48,7 @@ class TensorBoard:
         self._event = events.Event
         self._record_writer = records.RecordWriter
         self._folder = Path(os.path.abspath(folder))  # tensorboardX takes `s3:` at the start of a name for a place
-        self._resumed_at = resumed_at
+        self._resumed_at, self._shown = resumed_at, resumed_at or 0
         self._writers: dict[int, Any] = {}
 
     def episode(self, seed: int, frame: int, ret: float, length: int) -> None:
@@ -60,9 +59,20 @@ class TensorBoard:
         """Add what the learner measured, by name, as `Records.progress` does; NaN is left out."""
         self._add(seed, frame, {f"progress/{name}": value for name, value in measured.items()})
 
+    def show(self, records: Records, frame: int) -> None:
+        """Add the records up to a frame that were not shown before, and write them to disk."""
+        for row in records.episodes_table().to_pylist():
+            if row["frame"] > self._shown:
+                self.episode(row["seed"], row["frame"], row["return"], row["length"])
+        for row in records.progress_table().to_pylist():
+            if row["frame"] > self._shown:
+                self.progress(**{name: value for name, value in row.items() if value is not None})
+        self.flush()
+        self._shown = frame
+
     def flush(self) -> None:
         """Write all that was added to disk."""
-        with self._naming():
+        with refusing(f"cannot write to {self._folder}"):
             for writer in self._writers.values():
                 writer.flush()
 
@@ -83,18 +93,11 @@ class TensorBoard:
         values = [{"tag": tag, "simple_value": value} for tag, value in scalars.items() if not math.isnan(value)]
         if not values:
             return
-        with self._naming():
+        with refusing(f"cannot write to {self._folder}"):
             if seed not in self._writers:
                 self._writers[seed] = self._open(self._folder / f"seed-{seed}")
             event = self._event(wall_time=time.time(), step=frame, summary={"value": values})
             self._writers[seed].write(event.SerializeToString())
-
-    @contextlib.contextmanager
-    def _naming(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise InputError(f"cannot write to {self._folder}: {error.strerror or error}") from None
 
     def _open(self, folder: Path) -> Any:
         folder.mkdir(parents=True, exist_ok=True)

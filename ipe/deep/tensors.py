@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.atomic import write_atomic
 from ipe.errors import InputError
 
 _CHUNK = 1 << 20
@@ -25,11 +26,7 @@ _DTYPES = {np.dtype(name): code for name, code in _CODES.items()}
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """Return the arrays, if the format can hold them.
-
-    Args:
-        arrays: the arrays by name; of boolean, integer or floating type, little-endian.
-    """
+    """Return the arrays, if the format can hold them: they are of boolean, integer or floating type, little-endian."""
     out = {}
     for name, value in arrays.items():
         if name == "__metadata__" or not name.isprintable():
@@ -46,18 +43,19 @@ def describe_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, A
     return {name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in arrays.items()}
 
 
-def write_tensors(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, int]:
-    """Write arrays from `check_arrays` to a file, without a copy of those in C order.
+def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, int]:
+    """Write arrays from `check_arrays` to a file, whole or not at all, without a copy of those in C order. Returns the
+    SHA-256 checksum of what was to be written, computed from memory rather than from the file, and its size."""
+    sha256, sizes = hashlib.sha256(), []
 
-    Returns:
-        The SHA-256 checksum of what was to be written, computed from memory rather than from the file, and its size.
-    """
-    sha256, size = hashlib.sha256(), 0
-    for piece in _pieces(arrays):
-        sha256.update(piece)
-        file.write(piece)
-        size += len(piece)
-    return sha256.hexdigest(), size
+    def write(file: BinaryIO) -> None:
+        for piece in _pieces(arrays):
+            sha256.update(piece)
+            file.write(piece)
+            sizes.append(len(piece))
+
+    write_atomic(path, write)
+    return sha256.hexdigest(), sum(sizes)
 
 
 def _pieces(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:

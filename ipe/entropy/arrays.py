@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ipe.base.arrays import place
 from ipe.errors import InputError
 
 AnyArray: TypeAlias = Any
@@ -144,11 +145,10 @@ def check_range(
     if where is not None:
         inside = inside | ~where
     if not inside.all():
-        at = tuple(int(i) for i in np.argwhere(~inside)[0])
-        place = f"[{', '.join(map(str, at))}]" if at else ""
+        at = tuple(np.argwhere(~inside)[0])
         bracket, relation = ("(", ">") if strict else ("[", ">=")
         interval = f"{relation} {low:g}" if high == np.inf else f"in {bracket}{low:g}, {high:g}]"
-        raise InputError(f"{name}{place} = {array[at]:g} must be {interval}")
+        raise InputError(f"{name}{place(at)} = {array[at]:g} must be {interval}")
 
 
 def check_distribution(probabilities: AnyArray, allowed: AnyArray, name: str) -> None:
@@ -161,9 +161,8 @@ def check_distribution(probabilities: AnyArray, allowed: AnyArray, name: str) ->
     off = np.where(permitted.any(-1), np.where(permitted, pi, 0).sum(-1) - 1.0, 0.0)
     wrong = ~(np.abs(off) <= tolerance)
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        row = f"{name}[{', '.join(map(str, at))}]" if at else name
-        raise InputError(f"{row} sums to {1.0 + off[at]:.9g}, not to 1 (off by {off[at]:.3g})")
+        at = tuple(np.argwhere(wrong)[0])
+        raise InputError(f"{name}{place(at)} sums to {1.0 + off[at]:.9g}, not to 1 (off by {off[at]:.3g})")
 
 
 def _is_torch(array: AnyArray) -> bool:

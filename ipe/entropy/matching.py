@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipe.base.arrays import place
 from ipe.base.numbers import whole_number
 from ipe.entropy.arrays import (
     AnyArray,
@@ -161,9 +162,8 @@ def _check_entropy(h: AnyArray, n: AnyArray) -> None:
     top = np.broadcast_to(np.log(count_n), values.shape)
     wrong = ~((values >= -ENTROPY_TOLERANCE) & (values <= top + ENTROPY_TOLERANCE))
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        place = f"[{', '.join(map(str, at))}]" if at else ""
-        raise InputError(f"entropy{place} = {values[at]:g} is outside [0, ln n] = [0, {top[at]:.6g}] (in nats)")
+        at = tuple(np.argwhere(wrong)[0])
+        raise InputError(f"entropy{place(at)} = {values[at]:g} is outside [0, ln n] = [0, {top[at]:.6g}] (in nats)")
 
 
 def _of_two(probabilities: AnyArray, permitted: AnyArray) -> AnyArray:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ipe.behaviours import BEHAVIOURS, Behaviour, View, sample_at
 from ipe.deep.environments import EnvironmentFailure
 from ipe.deep.networks import Architecture, split
-from ipe.deep.playing import Trained, outputs
+from ipe.deep.playing import Trained, check_forgetful, outputs
 from ipe.deep.programs import architecture
 from ipe.entropy import softmax
 from ipe.errors import InputError
@@ -27,9 +27,6 @@ from ipe.experiments.trained import read_trained
 
 if TYPE_CHECKING:
     import torch
-
-LAYERS = ("first", "middle", "last")
-"""The names of a network's layers, in the order in which an observation goes through them."""
 
 
 def load_agent(
@@ -108,7 +105,8 @@ class TrainedAgent:
 
     def probabilities(self, observation: Any, greedy: bool = True) -> NDArray[np.float32]:
         """The probabilities by which `act` chooses, shape (A,), or (batch, A)."""
-        return self._read(observation, BEHAVIOURS["greedy"] if greedy else self._trained.settings.acts).probabilities
+        behaviour = BEHAVIOURS["greedy"] if greedy else check_forgetful(self._trained.settings.acts)
+        return self._read(observation, behaviour).probabilities
 
     def encode(self, observation: Any) -> NDArray[Any]:
         """The array that the networks see, which `to_torch` and `to_onnx` take: always a batch, if only of one.
@@ -131,12 +129,14 @@ class TrainedAgent:
 
         The weights of `middle` and `last` have the shape (outputs, inputs); so has `first` for vectors. For images
         `first` is a convolution, of the shape (channels, channels of the image, 3, 3), and `middle` reads its outputs
-        in the order row, column, channel.
+        in the order row, column, channel. The network atari has the convolutions `first`, `second` and `third`, of
+        8 x 8, 4 x 4 and 3 x 3 pixels.
         """
         named = {}
         for network, parameters in self._parameters.items():
-            for name, (weight, bias) in zip(LAYERS, split(self._net, parameters), strict=True):
-                named[f"{network}.{name}.weight"] = _weight(self._net, name, weight[0])
+            layers = split(self._net, parameters)
+            for i, (name, (weight, bias)) in enumerate(zip(self._net.names, layers, strict=True)):
+                named[f"{network}.{name}.weight"] = _weight(self._net, i, weight[0])
                 named[f"{network}.{name}.bias"] = np.array(bias[0])
         return named
 
@@ -148,7 +148,7 @@ class TrainedAgent:
         """
         from ipe.experiments.torch_networks import torch_networks
 
-        return torch_networks(self.tensors, self._trained.spec.scale)
+        return torch_networks(self._net, self.tensors, self._trained.spec.scale)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the networks as an ONNX file, in float32.
@@ -161,7 +161,7 @@ class TrainedAgent:
         """
         from ipe.experiments.onnx_networks import write_onnx
 
-        write_onnx(path, self.tensors, self._trained.spec)
+        write_onnx(path, self._net, self.tensors, self._trained.spec)
 
     def _read(self, observation: Any, behaviour: Behaviour) -> _Reading:
         encoded = self.encode(observation)
@@ -182,10 +182,11 @@ class TrainedAgent:
         return f"TrainedAgent({settings.environment.id}, {settings.behaviour}, seed {self.seed}, frame {outcome.frame})"
 
 
-def _weight(net: Architecture, layer: str, weight: Any) -> NDArray[np.float32]:
+def _weight(net: Architecture, layer: int, weight: Any) -> NDArray[np.float32]:
     """A layer's weights in torch's order of axes, from the shape (inputs, outputs)."""
-    if net.image and layer == LAYERS[0]:
-        weight = np.reshape(weight, (3, 3, net.inputs[2], net.channels)).transpose(3, 2, 0, 1)
+    if layer < len(net.convolutions):
+        size, _, channels = net.convolutions[layer]
+        weight = np.reshape(weight, (size, size, -1, channels)).transpose(3, 2, 0, 1)
     else:
         weight = np.transpose(weight)
     return np.ascontiguousarray(weight)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -35,19 +36,15 @@ class Calibration:
     """The seconds that a frame of all seeds together takes."""
     memory: int
     """The bytes per seed: networks, optimisers and replay; a checkpoint is about as large."""
+    process: int
+    """The most bytes that the process had in memory while it was measured, early in training: its replays are nearly
+    empty then."""
     episodes_per_frame: float
     """The episodes per frame of one seed, early in training."""
 
 
 def calibrate(asked: Sequence[tuple[TrainingSettings, int]]) -> Iterator[Calibration]:
-    """Measure settings one after the other, in a process of their own.
-
-    Args:
-        asked: settings and how many seeds a process trains at once.
-
-    Raises:
-        InputError: if one of them cannot be trained.
-    """
+    """Measure settings, each with so many seeds at once, one after the other, in a process of their own."""
     content = json.dumps([{"settings": settings.model_dump(), "seeds": seeds} for settings, seeds in asked])
     process = training_process("ipe.experiments.calibration", text=True)
     assert process.stdin is not None
@@ -71,12 +68,8 @@ def calibrate(asked: Sequence[tuple[TrainingSettings, int]]) -> Iterator[Calibra
 
 
 def measure(settings: TrainingSettings, seeds: int) -> Calibration:
-    """Train a batch for a moment in this process.
-
-    Args:
-        settings: what to train. Its updates are measured from the first frame on, whatever its warm-up.
-        seeds: how many at once.
-    """
+    """Train a batch of so many seeds for a moment in this process. Updates are measured from the first frame on,
+    whatever the warm-up of the settings."""
     from ipe.deep.loop import Loop
 
     begin = time.perf_counter()
@@ -96,10 +89,17 @@ def measure(settings: TrainingSettings, seeds: int) -> Calibration:
             start_seconds=ready - begin - _WARM * spent / frames,
             seconds_per_frame=spent / frames,
             memory=loop.memory,
+            process=_process_bytes(),
             episodes_per_frame=episodes / (seeds * loop.frame),
         )
     finally:
         loop.close()
+
+
+def _process_bytes() -> int:
+    """The most bytes that this process has had in memory."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def main() -> int:

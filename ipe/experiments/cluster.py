@@ -22,14 +22,12 @@ from ipe.deep.progress import Progress
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
 from ipe.experiments.jobs import JobOptions
-from ipe.experiments.ledger import Ledger
+from ipe.experiments.ledger import STOP_SECONDS, Ledger
 from ipe.experiments.workers import request_stop, sees, topic, work
 
 if TYPE_CHECKING:
     from distributed import Client
 
-STOP_SECONDS = 120.0
-"""The seconds that all jobs together have to write their checkpoints."""
 _CONNECT_SECONDS = 20.0
 _LOST = "lost"
 
@@ -46,13 +44,7 @@ def check_scheduler(address: str) -> None:
 
 
 def run_on_cluster(ledger: Ledger, options: JobOptions, scheduler: str) -> None:
-    """Do the jobs on the workers of a scheduler.
-
-    Args:
-        ledger: the jobs, and what has become of them.
-        options: how the jobs are done.
-        scheduler: the address of the scheduler.
-    """
+    """Do the jobs of a ledger on the workers of the scheduler at an address."""
     with _quiet(), contextlib.closing(_connected(scheduler)) as client:
         check_workers(client, ledger.store.folder)
         _Dispatch(ledger, options, client, scheduler).run()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipe.base.nested import at_path, flatten, merged, nested
-from ipe.deep.settings import TrainingSettings, no_effect, paper_settings
+from ipe.deep.settings import WHOLE, TrainingSettings, no_effect, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
 
@@ -36,14 +36,8 @@ class Case:
     """The table in which each path of the fields stands."""
 
     def with_fields(self, name: str, where: str, fields: dict[str, Any], single: bool) -> Case:
-        """Return the case with other fields of the base.
-
-        Args:
-            name: the name of the case.
-            where: the table in which the fields stand.
-            fields: the fields that replace the base's.
-            single: whether values are varied one at a time, around these fields.
-        """
+        """Return the case with other fields of the base, which stand in the table `where`; if values are varied one at
+        a time, the case's grid may list them too."""
         tables = nested(fields)
         if isinstance(environment := tables.get("environment"), str):
             tables["environment"] = {"id": environment}
@@ -62,15 +56,8 @@ class Case:
 
 
 def check_plain(value: Any, path: str = "") -> None:
-    """Refuse what no setting can be made of: keys of several lines, integers beyond 64 bits, tables within tables.
-
-    Args:
-        value: a table, a list or a value of a sweep's file.
-        path: the keys that lead to the value, with dots between them.
-
-    Raises:
-        InputError: naming the path.
-    """
+    """Refuse what no setting can be made of, by its path: keys of several lines, integers beyond 64 bits, tables within
+    tables."""
     if path.count(".") + path.count("[") > DEEPEST:
         raise InputError(f"{path[:60]}...: it is nested too deeply")
     if isinstance(value, Mapping):
@@ -86,12 +73,8 @@ def check_plain(value: Any, path: str = "") -> None:
 
 
 def settings_of(case: Case, single: bool) -> list[Setting]:
-    """Return the settings of a case: every combination; or the base, and each value with all others at the base's.
-
-    Args:
-        case: the case.
-        single: whether values are varied one at a time.
-    """
+    """Return the settings of a case: every combination; or, one at a time, the base, and each value with all others at
+    the base's."""
     if not single:
         every = itertools.product(*case.grid.values())
         return [_setting(case, dict(zip(case.grid, values, strict=True)), list(case.grid)) for values in every]
@@ -111,7 +94,7 @@ def _setting(case: Case, values: dict[str, Any], named: list[str]) -> Setting:
     settings = _trained(case, values)
     for path in case.grid:
         _check_effect(case, path, settings)
-    dump = settings.model_dump()
+    dump = settings.model_dump(context=WHOLE)
     varied = {path: _value(dump, path) for path in case.grid}
     return Setting(_name(case, {path: varied[path] for path in named}), case.name, varied, settings)
 

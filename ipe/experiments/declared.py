@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
+from ipe.base.files import naming
 from ipe.base.nested import flatten
 from ipe.base.numbers import is_whole, seed_number
 from ipe.base.words import short
@@ -34,8 +35,17 @@ class Setting:
     @cached_property
     def key(self) -> str:
         """16 hexadecimal digits that stand for what is trained, in whatever sweep."""
-        text = json.dumps(self.settings.model_dump(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _digest(self.settings.model_dump())
+
+    @cached_property
+    def stem(self) -> str:
+        """16 hexadecimal digits that stand for what is trained, for however many frames."""
+        return _digest({name: value for name, value in self.settings.model_dump().items() if name != "frames"})
+
+
+def _digest(settings: Mapping[str, Any]) -> str:
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,9 @@ class Sweep:
     """The settings, all different; those of a case stand beside each other."""
     one_at_a_time: bool
     """Whether the values were varied one at a time around a base; otherwise in all combinations."""
+    halving: Mapping[str, Any] = field(default_factory=dict)
+    """The table `halving` of the sweep's file, for successive halving (`ipe.experiments.rungs`). A store does not hold
+    it: each rung is a sweep of its own."""
 
     @classmethod
     def of_one(cls, settings: TrainingSettings, seeds: Sequence[int]) -> Self:
@@ -91,10 +104,8 @@ class Sweep:
             seeds = read_seeds(content["seeds"])
             settings = []
             for i, each in enumerate(content["settings"]):
-                try:
+                with naming(f"settings[{i}].settings"):
                     read = read_settings(each["settings"])
-                except InputError as error:
-                    raise InputError(f"settings[{i}].settings: {error}") from None
                 settings.append(Setting(str(each["name"]), str(each["case"]), dict(each["varied"]), read))
             sweep = cls(str(content["name"]), seeds, settings, bool(content["one_at_a_time"]))
         except InputError:
@@ -146,11 +157,8 @@ def read_seeds(value: Any) -> list[int]:
 
 
 def check_contains(sweep: Sweep, stored: Sweep) -> None:
-    """Refuse a sweep that lacks a setting or a seed of a stored one; it may have more, and other names.
-
-    Raises:
-        InputError: naming the setting, its first field that differs and both values; or the seed.
-    """
+    """Refuse a sweep that lacks a setting or a seed of a stored one; it may have more, and other names. The error names
+    the setting, its first field that differs and both values; or the seed."""
     keys = {setting.key for setting in sweep.settings}
     for setting in stored.settings:
         if setting.key not in keys:
@@ -173,12 +181,28 @@ def merged_jobs(existing: Sequence[Job], jobs: Iterable[Job]) -> list[Job]:
     return [*existing, *(Job(key, seeds) for key, seeds in left if seeds)]
 
 
-def check_jobs(sweep: Sweep, jobs: Sequence[Job]) -> None:
-    """Refuse jobs that do not hold every seed of every setting once.
+def seed_by_seed(sweep: Sweep, jobs: Iterable[Job]) -> list[Job]:
+    """Return the jobs in the order in which they are done: the first seeds of every setting, then the next ones.
 
-    Raises:
-        InputError: naming the setting and the seed.
+    Wherever a sweep is stopped, its settings have about equal numbers of runs.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from ipe.deep.settings import paper_settings
+        >>> sweep = Sweep.of_one(paper_settings("LunarLander-v3"), range(4))
+        >>> other = Setting("other", "", {}, paper_settings("LunarLander-v3", width=64))
+        >>> sweep = replace(sweep, settings=[*sweep.settings, other])
+        >>> jobs = [Job(setting.key, seeds) for setting in sweep.settings for seeds in ((0, 1), (2, 3))]
+        >>> [(sweep.by_key[job.key].name, job.seeds) for job in seed_by_seed(sweep, jobs)]
+        [('epsilon-ipe', (0, 1)), ('other', (0, 1)), ('epsilon-ipe', (2, 3)), ('other', (2, 3))]
     """
+    turn = {seed: i for i, seed in enumerate(sweep.seeds)}
+    place = {setting.key: i for i, setting in enumerate(sweep.settings)}
+    return sorted(jobs, key=lambda job: (turn[job.seeds[0]], place[job.key]))
+
+
+def check_jobs(sweep: Sweep, jobs: Sequence[Job]) -> None:
+    """Refuse jobs that do not hold every seed of every setting once; the error names the setting and the seed."""
     names, seeds = {setting.key: setting.name for setting in sweep.settings}, set(sweep.seeds)
     covered: set[tuple[str, int]] = set()
     for job in jobs:

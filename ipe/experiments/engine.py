@@ -15,11 +15,11 @@ from ipe.base.cores import available_cores
 from ipe.deep.progress import Progress
 from ipe.deep.stopping import stopping
 from ipe.errors import InputError
-from ipe.experiments.declared import Job, Sweep
+from ipe.experiments.declared import Job, Sweep, merged_jobs, seed_by_seed
 from ipe.experiments.grids import jobs as make_jobs
 from ipe.experiments.jobs import CHECKPOINT_SECONDS, JobOptions, attempt
 from ipe.experiments.ledger import Ledger, SweepProgress
-from ipe.experiments.store import NETWORKS, Store, create_store
+from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, continued_jobs, create_store, open_store
 from ipe.experiments.watchdog import HANG_SECONDS
 
 Callback = Callable[[SweepProgress], bool | None]
@@ -55,6 +55,8 @@ def run_sweep(
     shard: tuple[int, int] | None = None,
     batch_seeds: int | None = None,
     keep_networks: bool = False,
+    keep_checkpoints: bool = False,
+    earlier: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hang_seconds: float = HANG_SECONDS,
     callback: Callback | None = None,
@@ -74,6 +76,10 @@ def run_sweep(
             imported JAX before, JAX is used as it is configured there; numbers may round differently then.
         batch_seeds: the most seeds in a job, for a new store. Default: as many as a process's cache serves best.
         keep_networks: whether a new store keeps the networks of every run, for `evaluate`, `watch` and the audit.
+        keep_checkpoints: whether a new store keeps the last checkpoint of every run, which a longer sweep can begin
+            from.
+        earlier: the folder of a store of the same settings with fewer frames. Runs that it has kept the checkpoints of
+            are not trained from their first frame, but go on from there; the results are the same.
         checkpoint_seconds: the seconds between checkpoints.
         hang_seconds: how long an environment may take for a step.
         callback: called with the progress; if it returns True, the sweep stops.
@@ -90,8 +96,13 @@ def run_sweep(
         from ipe.experiments.cluster import check_scheduler
 
         check_scheduler(scheduler)
-    store = create_store(folder, sweep, make_jobs(sweep, batch_seeds), (NETWORKS,) if keep_networks else ())
-    options = JobOptions(checkpoint_seconds=checkpoint_seconds, hang_seconds=hang_seconds)
+    jobs, begin = make_jobs(sweep, batch_seeds), None
+    if earlier is not None:
+        begin = str(Path(earlier).resolve())
+        jobs = merged_jobs(continued_jobs(open_store(begin), sweep), jobs)
+    keep = [NETWORKS] * keep_networks + [CHECKPOINTS] * keep_checkpoints
+    store = create_store(folder, sweep, jobs, keep)
+    options = JobOptions(checkpoint_seconds=checkpoint_seconds, hang_seconds=hang_seconds, earlier=begin)
     with stopping() as stop:
         ledger = Ledger(store, _chosen(store, shard), stop, callback)
         run_jobs(ledger, options, 0 if shard is not None else workers or available_cores(), scheduler)
@@ -110,14 +121,8 @@ def run_sweep(
 
 
 def run_jobs(ledger: Ledger, options: JobOptions, workers: int, scheduler: str | None = None) -> None:
-    """Do the jobs of a ledger, until all are done or until somebody asks to stop.
-
-    Args:
-        ledger: the jobs, and what has become of them.
-        options: how the jobs are done.
-        workers: the number of processes on this machine; 0: do the jobs in this process, one after the other.
-        scheduler: the address of a Dask scheduler, whose workers do the jobs instead.
-    """
+    """Do the jobs of a ledger, until all are done or until somebody asks to stop: by a Dask scheduler's workers, by so
+    many processes on this machine, or, with 0 of them, in this process one after the other."""
     if not ledger.waiting or ledger.stop.is_set():
         return
     if scheduler is not None:
@@ -166,7 +171,8 @@ def _run_here(ledger: Ledger, options: JobOptions) -> None:
 
 
 def _chosen(store: Store, shard: tuple[int, int] | None) -> Sequence[Job]:
-    return store.jobs if shard is None else store.jobs[shard[0] :: shard[1]]
+    jobs = seed_by_seed(store.sweep, store.jobs)
+    return jobs if shard is None else jobs[shard[0] :: shard[1]]
 
 
 def _check(

@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.html import table
 from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.playing import Trained, agent, evaluation_seed, play
+from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
 from ipe.experiments.trained import read_trained
 
@@ -44,16 +46,14 @@ class SeedEvaluation:
         return _standard_error(self.returns)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """What a run's policy is worth."""
 
     folder: Path
     """The folder of the run."""
-    environment: str
-    """The id of the environment."""
-    behaviour: str
-    """The behaviour that the run was trained with."""
+    settings: TrainingSettings
+    """The settings that the run was trained with."""
     policy: str
     """How the run acted here, in words."""
     episodes: int
@@ -64,6 +64,29 @@ class Evaluation:
     """The episodes of each trained seed."""
     left_out: dict[int, str]
     """The trained seeds without an evaluation, and why: their training failed or diverged."""
+
+    def __repr__(self) -> str:
+        seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) != 1)}, {self.episodes} episodes each"
+        what = f"{self.environment}, {self.behaviour}: {self.policy}"
+        return f"Evaluation({what}; mean return {self.mean:.2f} of {seeds})"
+
+    def _repr_html_(self) -> str:
+        head = ["seed", "mean return", "standard error", "least", "most"]
+        rows = [
+            [str(one.seed), *(f"{x:.2f}" for x in (one.mean, one.standard_error, one.returns.min(), one.returns.max()))]
+            for one in self.seeds
+        ]
+        return table(repr(self), head, rows)
+
+    @property
+    def environment(self) -> str:
+        """The id of the environment."""
+        return self.settings.environment.id
+
+    @property
+    def behaviour(self) -> str:
+        """The behaviour that the run was trained with."""
+        return self.settings.behaviour
 
     @property
     def mean(self) -> float:
@@ -116,11 +139,9 @@ def evaluate(
     trained = read_trained(run, frame_limit, setting)
     left_out = trained.unusable()
     chosen = choose_seeds(trained, left_out, seeds)
-    settings = trained.settings
     return Evaluation(
         folder=trained.folder,
-        environment=settings.environment.id,
-        behaviour=settings.behaviour,
+        settings=trained.settings,
         policy=policy_in_words(trained, behaviour, chosen),
         episodes=episodes,
         seed=seed,
@@ -130,13 +151,7 @@ def evaluate(
 
 
 def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int] | None) -> list[int]:
-    """Return the trained seeds asked for, or all that can be used.
-
-    Args:
-        trained: the run.
-        unusable: seeds that cannot be used, and why.
-        seeds: those asked for.
-    """
+    """Return the trained seeds asked for, or all that can be used; `unusable` says why others cannot."""
     known = trained.seeds
     chosen = [seed for seed in known if seed not in unusable] if seeds is None else list(seeds)
     if not chosen:

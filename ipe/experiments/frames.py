@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ipe.base.nested import flatten
 from ipe.base.packages import missing_package
-from ipe.errors import InputError
+from ipe.base.words import one_of
 from ipe.experiments.declared import Sweep
 from ipe.experiments.results import Results, load_results
 
@@ -33,10 +33,8 @@ def frame(folder: str | os.PathLike[str], kind: str = "episodes", library: str =
     Raises:
         InputError: if the library is not installed, or there is no such kind or store.
     """
-    if kind not in KINDS:
-        raise InputError(f"kind must be one of {', '.join(KINDS)}; found {kind!r}")
-    if library not in LIBRARIES:
-        raise InputError(f"library must be one of {', '.join(LIBRARIES)}; found {library!r}")
+    one_of(kind, KINDS, "kind")
+    one_of(library, LIBRARIES, "library")
     module = _module(library)
     table = named_table(load_results(folder, progress=kind == "progress"), kind)
     return table.to_pandas() if library == "pandas" else module.from_arrow(table)
@@ -72,15 +70,8 @@ def named_table(results: Results, kind: str) -> pa.Table:
 
 
 def _outcomes(results: Results) -> pa.Table:
-    kinds = {
-        "setting": pa.int32(),
-        "seed": pa.int64(),
-        "status": pa.string(),
-        "frame": pa.int64(),
-        "reason": pa.string(),
-    }
-    columns = {name: pa.array([outcome[name] for outcome in results.outcomes], kind) for name, kind in kinds.items()}
-    return pa.table({name: pa.chunked_array([column]) for name, column in columns.items()})
+    kinds = {"setting": pa.int32(), "seed": pa.int64(), "status": pa.string(), "frame": pa.int64()}
+    return pa.Table.from_pylist(results.outcomes, pa.schema(kinds | {"reason": pa.string()}))
 
 
 def _settings(sweep: Sweep) -> pa.Table:

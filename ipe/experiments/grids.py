@@ -19,7 +19,8 @@ r"""Sweeps declared in TOML: a base, a grid of lists, named cases.
     behaviour = "epsilon-ipe"
 
 With `one_at_a_time = true` a case has its base, and each listed value of each hyperparameter with all others at the
-base's, instead of every combination.
+base's, instead of every combination. A table `halving` declares the rungs of `ipe sweep --halving`
+(`ipe.experiments.rungs`).
 """
 
 from __future__ import annotations
@@ -32,16 +33,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ipe.base.files import naming
 from ipe.base.numbers import true_or_false
 from ipe.base.words import did_you_mean
 from ipe.deep.settings import read_settings
 from ipe.errors import InputError
 from ipe.experiments.combinations import Case, check_plain, settings_of
 from ipe.experiments.declared import Job, Setting, Sweep, read_seeds
+from ipe.experiments.halving import rungs_of
 
 __all__ = ["Job", "Setting", "Sweep", "changed", "jobs", "make_sweep", "read_sweep", "shipped_sweeps"]
 
-_KEYS = ("name", "seeds", "one_at_a_time", "base", "grid", "cases")
+_KEYS = ("name", "seeds", "one_at_a_time", "base", "grid", "cases", "halving")
 MOST_SETTINGS = 100_000
 
 
@@ -70,10 +73,8 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
         raise InputError(f"{path} is nested too deeply") from None
     except ValueError:  # Python reads no integer of more than 4300 digits
         raise InputError(f"{path}: {_long_number(file)}") from None
-    try:
+    with naming(path):
         return make_sweep({"name": file.stem} | content)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def shipped_sweeps() -> dict[str, Path]:
@@ -86,7 +87,7 @@ def make_sweep(content: dict[str, Any]) -> Sweep:
     """Make a sweep from the content of a TOML file.
 
     Args:
-        content: name, seeds, one_at_a_time, base, grid and cases, as this module's docstring shows.
+        content: name, seeds, one_at_a_time, base, grid, cases and halving, as this module's docstring shows.
 
     Raises:
         InputError: one sentence with the path of the first wrong field.
@@ -114,24 +115,22 @@ def make_sweep(content: dict[str, Any]) -> Sweep:
         raise InputError(f"the grid has {count} settings; at most {MOST_SETTINGS} are possible")
     settings = [setting for case in cases for setting in settings_of(case, single)]
     _check_different(settings)
-    return Sweep(name, seeds, settings, single)
+    sweep = Sweep(name, seeds, settings, single, dict(content.get("halving", {})))
+    if sweep.halving:
+        rungs_of(sweep)
+    return sweep
 
 
 def jobs(sweep: Sweep, batch_seeds: int | None = None) -> list[Job]:
-    """Return the jobs of a sweep: for every setting its seeds in batches, whatever machine will run them.
-
-    Args:
-        sweep: the sweep.
-        batch_seeds: the most seeds in a job. Default: as many as a process's cache serves best.
-
-    Returns:
-        Settings in their order, and the seeds of each.
+    """Return the jobs of a sweep, in the order of the settings: for each its seeds in batches, whatever machine will
+    run them. A batch has at most `batch_seeds`, by default as many as a process's cache serves best.
 
     Raises:
         InputError: for an environment that cannot be trained on, and for a number of seeds that is not possible.
     """
     from ipe.deep.batches import MOST, most_seeds, seeds_per_batch, split_seeds
     from ipe.deep.environments import make_environment
+    from ipe.deep.programs import unused_sizes
 
     specs: dict[str, Any] = {}
     out: list[Job] = []
@@ -143,6 +142,9 @@ def jobs(sweep: Sweep, batch_seeds: int | None = None) -> list[Job]:
             environment.close()
             specs[known] = environment.spec
         spec = specs[known]
+        for name, why in unused_sizes(settings, spec).items():
+            if name in setting.varied:
+                raise InputError(f"the grid's {name} has no effect with {settings.environment.id}, {why}")
         limit = most_seeds(settings, spec.image, spec.actions)
         if batch_seeds is not None and not 1 <= batch_seeds <= MOST:
             raise InputError(f"batch_seeds must lie between 1 and {MOST}, found {batch_seeds}")
@@ -187,7 +189,7 @@ def _check_keys(content: dict[str, Any]) -> None:
         if key not in _KEYS:
             hint = did_you_mean(key, _KEYS) or f" (there are {', '.join(_KEYS)})"
             raise InputError(f"there is no key {key} in a sweep's file{hint}")
-    for key in ("base", "grid", "cases"):
+    for key in ("base", "grid", "cases", "halving"):
         if not isinstance(content.get(key, {}), dict):
             raise InputError(f"{key} must be a table, found {content[key]!r}")
 

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, Any
 from ipe.base.atomic import write_bytes
 from ipe.deep.compilation import keep_memory, training_environment
 from ipe.deep.progress import Progress, seed_progress
-from ipe.deep.records import Records
 from ipe.deep.tensorboard import TensorBoard
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
 from ipe.experiments.leases import Lease, LeaseLostError
 from ipe.experiments.publications import JobResult
-from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, open_store
+from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, earlier_job, open_store
 from ipe.experiments.watchdog import HANG_SECONDS, Watchdog
 
 if TYPE_CHECKING:
@@ -49,6 +48,9 @@ class JobOptions:
     """Whether to write TensorBoard's files, into the store's folder `tensorboard`."""
     begin_again: bool = True
     """Whether to begin again where all checkpoints of the job are damaged; otherwise the job is refused."""
+    earlier: str | None = None
+    """The folder of a store of the same settings with fewer frames. A job without checkpoints of its own begins from
+    those that the job of the same seeds has kept there, if it has."""
 
 
 def prepare_process() -> None:
@@ -111,9 +113,6 @@ def run_job(
 def attempt(folder: str | os.PathLike[str], job_id: str, **options: Any) -> tuple[str, str]:
     """Call `run_job`, and return failures as data: the failure of one job must not end the others.
 
-    Args:
-        folder, job_id, options: as for `run_job`.
-
     Returns:
         What `run_job` returned and an empty text; `refused` and the sentence of an InputError; or `failed` and a
         sentence about any other exception, whose traceback is left beside the job's checkpoints.
@@ -152,12 +151,14 @@ class _Work:
             self._advance(loop, board, stopped, report)
             if loop.frame > first and (not loop.done or CHECKPOINTS in self.store.keep):
                 self._save(loop, board)
+            elif board is not None:
+                board.show(loop.records, loop.frame)
             if loop.done:
                 self.store.publish(self.lease, self._result(loop))
             return loop.done
 
     def _advance(
-        self, loop: Loop, board: _Board, stopped: Callable[[], bool], report: Callable[[Progress], object]
+        self, loop: Loop, board: TensorBoard | None, stopped: Callable[[], bool], report: Callable[[Progress], object]
     ) -> None:
         saved = told = time.monotonic()
         frame_told = loop.frame
@@ -178,12 +179,13 @@ class _Work:
         self.lease.note(frame=loop.frame, frames=loop.frames, frames_per_second=speed, failed=progress.lost)
         report(progress)
 
-    def _save(self, loop: Loop, board: _Board) -> None:
+    def _save(self, loop: Loop, board: TensorBoard | None) -> None:
         from ipe.deep.checkpoints import save_checkpoint
 
         if self.lease.lost:
             raise LeaseLostError(f"{self.job.id}: another process has taken the job over")
-        board.show(loop)
+        if board is not None:
+            board.show(loop.records, loop.frame)
         save_checkpoint(self.folder, loop.checkpoint(), keep=1 if loop.done else 2)
         with contextlib.suppress(InputError):  # the checkpoint counts, not how long it took
             write_bytes(self.folder / "seconds.json", json.dumps(self._seconds()).encode())
@@ -202,54 +204,28 @@ class _Work:
         from ipe.deep.checkpoints import load_checkpoint
         from ipe.deep.loop import Loop  # JAX: after the process is prepared
 
+        setting = self.store.sweep.by_key[self.job.key]
         try:
             checkpoint = load_checkpoint(self.folder, say)
+            if checkpoint is None and self.options.earlier is not None:
+                shorter = open_store(self.options.earlier)
+                if (job := earlier_job(shorter, setting, self.job.seeds)) is not None:
+                    checkpoint = load_checkpoint(shorter.work_folder(job), say)
         except InputError:
             if not self.options.begin_again:
                 raise
             checkpoint = None
-        settings = self.store.sweep.by_key[self.job.key].settings
+        settings = setting.settings
         loop = Loop([settings] * len(self.job.seeds), self.job.seeds, checkpoint, **watched)
         try:
             yield loop
         finally:
             loop.close()
 
-    @contextlib.contextmanager
-    def _board(self, loop: Loop) -> Iterator[_Board]:
+    def _board(self, loop: Loop) -> contextlib.AbstractContextManager[TensorBoard | None]:
         if not self.options.tensorboard:
-            yield _Board(None, loop.frame)
-            return
-        with TensorBoard(self.store.folder / "tensorboard", loop.frame or None) as files:
-            board = _Board(files, loop.frame)
-            yield board
-            board.show(loop)
-
-
-class _Board:
-    """TensorBoard's files, if they are wanted, and the frame up to which they show the records."""
-
-    def __init__(self, files: TensorBoard | None, shown: int) -> None:
-        self.files, self.shown = files, shown
-
-    def show(self, loop: Loop) -> None:
-        """Write the records that are newer than those shown before."""
-        if self.files is not None and loop.frame > self.shown:
-            _show(self.files, loop.records, self.shown)
-            self.shown = loop.frame
-
-
-def _show(board: TensorBoard, records: Records, after: int) -> None:
-    for row in records.episodes_table().to_pylist():
-        if row["frame"] > after:
-            board.episode(row["seed"], row["frame"], row["return"], row["length"])
-    for row in records.progress_table().to_pylist():
-        if row["frame"] > after:
-            measured = {
-                name: value for name, value in row.items() if name not in ("seed", "frame") and value is not None
-            }
-            board.progress(row["seed"], row["frame"], **measured)
-    board.flush()
+            return contextlib.nullcontext()
+        return TensorBoard(self.store.folder / "tensorboard", loop.frame or None)
 
 
 @contextlib.contextmanager

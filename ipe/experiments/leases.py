@@ -11,36 +11,39 @@ A lease may be taken over if its holder released it; if the holder's process is 
 host can see; or if the file is older than `stale_seconds`, by the file system's own clock, and then no heartbeat comes
 while one watches for three of them. The last is for machines that were suspended: a process that wakes up beats within
 that time.
+
+A process is known by its host, by the boot and the pid namespace (a container's) in which its number counts, by its
+number, and by when it started, because numbers are given again. Only a process that shares the host, the boot and the
+namespace can see that it is gone; about processes elsewhere nothing is known but their heartbeat.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import secrets
+import socket
 import threading
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ipe.base.sealed import sealed_bytes
+from ipe.base.atomic import age, create_exclusive, remove_old_parts
+from ipe.base.files import entries
+from ipe.base.sealed import open_sealed, sealed_bytes
+from ipe.base.words import refusing
 from ipe.errors import InputError
-from ipe.experiments.lease_files import (
-    FORMAT,
-    SCHEMA,
-    create_lease,
-    generations_of,
-    is_free,
-    lease_bytes,
-    lease_path,
-    read_lease,
-    remove_old_parts,
-    this_process,
-)
 
+FORMAT, SCHEMA = "ipe.claim", 1
 BEAT_SECONDS = 10.0
 STALE_SECONDS = 120.0
+_BEATS_WATCHED = 3.0
+_SIZE = 2048
+_NAME = re.compile(r"(?P<name>.+)\.(?P<generation>[0-9]{1,9})\.json")
+_PROC = Path("/proc")
 
 
 class LeaseLostError(RuntimeError):
@@ -193,17 +196,9 @@ class Lease:
 def take_lease(
     folder: Path, name: str, *, beat_seconds: float = BEAT_SECONDS, stale_seconds: float = STALE_SECONDS
 ) -> Lease | None:
-    """Take the lease on a job, if it is free or its holder is gone.
-
-    Args:
-        folder: the folder of the leases; it is made if it is not there.
-        name: the name of the job, safe as a file's.
-        beat_seconds: the seconds between heartbeats.
-        stale_seconds: the seconds without a heartbeat after which a lease is taken over whose holder cannot be seen:
-            several heartbeats.
-
-    Returns:
-        The lease; None if another process has it.
+    """Take the lease on a job, if it is free or its holder is gone; None if another process has it. A holder that
+    cannot be seen is gone after `stale_seconds`, several heartbeats, without one. The folder is made if it is not
+    there.
 
     Raises:
         InputError: if the lease cannot be written.
@@ -211,14 +206,16 @@ def take_lease(
     for field, seconds in (("beat_seconds", beat_seconds), ("stale_seconds", stale_seconds)):
         if not 0.0 < seconds < threading.TIMEOUT_MAX:
             raise InputError(f"{field} must be a number above 0, found {seconds}")
-    try:
+    with refusing(f"cannot take the lease on {name} in {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         attempt, generation = 1, 0
         if generations := generations_of(folder, name):
             newest = lease_path(folder, name, max(generations))
             if not is_free(newest, beat_seconds, stale_seconds):
                 return None
-            attempt, generation = _attempts(newest, len(generations)) + 1, max(generations) + 1
+            before = read_lease(newest)
+            attempt = 1 + (len(generations) if before is None else int(before["attempt"]))
+            generation = max(generations) + 1
         content = {
             "format": FORMAT,
             "schema": SCHEMA,
@@ -235,17 +232,127 @@ def take_lease(
             "note": {},
         }
         return Lease(folder, content) if create_lease(folder, content) else None
-    except OSError as error:
-        raise InputError(f"cannot take the lease on {name} in {folder}: {error.strerror or error}") from None
-
-
-def _attempts(newest: Path, before: int) -> int:
-    """Return how many processes have had the job up to this lease; `before`, if the lease does not say."""
-    content = read_lease(newest)
-    return int(content["attempt"]) if content is not None else before
 
 
 def _said(error: BaseException) -> str:
     text = " ".join(str(error).split())
     text = text if isinstance(error, InputError) else f"{type(error).__name__}: {text}"
     return text[:800] or type(error).__name__
+
+
+def read_lease(path: Path) -> dict[str, Any] | None:
+    """Read what a lease's file says; None if the file is damaged, or gone."""
+    for _ in range(3):  # its holder may be in the middle of a heartbeat
+        with contextlib.suppress(InputError, OSError):
+            content = open_sealed(path.read_bytes())
+            return content if content.get("format") == FORMAT and content.get("schema") == SCHEMA else None
+        time.sleep(0.001)
+    return None
+
+
+def newest_leases(folder: Path) -> dict[str, Path]:
+    """Return the file of the newest lease on each job that has one."""
+    newest: dict[str, tuple[int, Path]] = {}
+    for path in entries(folder):
+        if found := _NAME.fullmatch(path.name):
+            name, generation = found["name"], int(found["generation"])
+            if name not in newest or newest[name][0] < generation:
+                newest[name] = (generation, path)
+    return {name: path for name, (_, path) in newest.items()}
+
+
+def lease_path(folder: Path, name: str, generation: int) -> Path:
+    """Return the path of a lease's file."""
+    return folder / f"{name}.{generation}.json"
+
+
+def generations_of(folder: Path, name: str) -> list[int]:
+    """Return the generations of the leases on a job, in no order."""
+    found = [_NAME.fullmatch(entry) for entry in os.listdir(folder) if entry.startswith(f"{name}.")]
+    return [int(match["generation"]) for match in found if match and match["name"] == name]
+
+
+def is_free(path: Path, beat_seconds: float, stale_seconds: float) -> bool:
+    """Whether the newest lease on a job may be taken over; to know, the file may be watched for three heartbeats."""
+    content = read_lease(path)
+    if content is not None:
+        if content["state"] != "held" or is_gone(content["owner"]):
+            return True
+        beat_seconds = max(beat_seconds, float(content["beat_seconds"]))
+    try:
+        return age(path) >= stale_seconds and not moves(path, _BEATS_WATCHED * beat_seconds)
+    except FileNotFoundError:  # just published and removed; the next call sees that
+        return False
+
+
+def create_lease(folder: Path, content: dict[str, Any]) -> bool:
+    """Write a new lease; False if its generation is taken."""
+    path = lease_path(folder, content["job"], content["generation"])
+    return create_exclusive(path, lease_bytes(content))
+
+
+def lease_bytes(content: dict[str, Any]) -> bytes:
+    """Return the content of a lease's file, always of the same length: a full disk does not stop a heartbeat."""
+    return sealed_bytes(content, "claim", _SIZE)
+
+
+def moves(path: Path, seconds: float) -> bool:
+    """Whether the content of a file changes within so many seconds."""
+    before, deadline = path.read_bytes(), time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(min(0.5, seconds / 20))
+        if path.read_bytes() != before:
+            return True
+    return False
+
+
+def this_process() -> dict[str, Any]:
+    """Describe this process as a lease's owner: host, space (boot and pid namespace), pid, and started, in ticks."""
+    pid = os.getpid()
+    return {"host": socket.gethostname(), "space": _space(), "pid": pid, "started": _started(pid)}
+
+
+def is_gone(owner: dict[str, Any]) -> bool:
+    """Whether a process has certainly ended; False if it lives, and if this process cannot know.
+
+    Example:
+        >>> is_gone(this_process())
+        False
+        >>> is_gone(this_process() | {"host": "elsewhere", "pid": 2**30})
+        False
+    """
+    here = this_process()
+    pid, started = owner.get("pid"), owner.get("started")
+    if not isinstance(pid, int) or (owner.get("host"), owner.get("space")) != (here["host"], here["space"]):
+        return False
+    if here["space"]:
+        return _started(pid) != started or started is None
+    if os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # another user's process
+        return False
+    return False
+
+
+@functools.cache
+def _space() -> str:
+    """Name the space in which process numbers mean the same; empty where the system does not say."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat(_PROC / 'self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> int | None:
+    """Return when a living process started, in ticks since the boot; None if there is none, or only its remains."""
+    try:
+        # The second field is the program's name in brackets, which may hold anything.
+        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None

@@ -19,6 +19,8 @@ from ipe.experiments.watchdog import read_hangs
 TELL_SECONDS = 1.0
 CLAIMED_SECONDS = 2.0
 """The seconds until a job that another process works on is looked at again."""
+STOP_SECONDS = 120.0
+"""The seconds that all running jobs together have to write their checkpoints when the sweep stops."""
 DEATHS = 3
 """The number of processes that a job may end before the next checkpoint."""
 
@@ -52,15 +54,8 @@ class SweepProgress:
 
 
 class Ledger:
-    """What has become of each job, as far as this process knows.
-
-    Args:
-        store: the store of the sweep.
-        jobs: the jobs of the store that this process looks after.
-        stop: says when somebody has asked the sweep to stop.
-        callback: called with the progress of all jobs; if it returns True, the sweep stops.
-        report: called with a job and its progress; if it returns True, the sweep stops.
-    """
+    """What has become of each job, as far as this process knows. The callback hears the progress of all jobs, `report`
+    that of each; if one of them returns True, the sweep stops."""
 
     def __init__(
         self,
@@ -129,12 +124,8 @@ class Ledger:
         self.waiting.append(job)
 
     def died(self, job: Job, how: str) -> None:
-        """Take note that a process ended while it did a job; the third time without progress, the job has failed.
-
-        Args:
-            job: the job.
-            how: how the process ended, the end of a sentence.
-        """
+        """Take note that a process ended while it did a job; the third time without progress, the job has failed. `how`
+        it ended is the end of a sentence."""
         mark = self.mark(job)
         before, deaths = self._deaths.get(job.id, (mark, 0))
         deaths = deaths + 1 if before == mark else 1

@@ -93,11 +93,7 @@ def is_old_run(folder: Path) -> bool:
 
 
 def read_old_run(folder: Path) -> OldRun:
-    """Read the description of a training run of an earlier version.
-
-    Raises:
-        InputError: naming the file, and what is missing or does not fit.
-    """
+    """Read the description of a training run of an earlier version; an error names the file, and what is wrong."""
     path = folder / "run.json"
     with naming(path):
         content = read_json(path)
@@ -119,11 +115,8 @@ def read_old_run(folder: Path) -> OldRun:
 
 
 def carry_over(run: OldRun) -> Store:
-    """Turn a run of an earlier version into a store, in its folder: its checkpoints are the jobs'.
-
-    Raises:
-        InputError: if the run's checkpoints are not there.
-    """
+    """Turn a run of an earlier version into a store, in its folder: its checkpoints, which must be there, are the
+    jobs'."""
     folders = [run.folder / "batches" / str(batch) for batch in range(len(run.batches))]
     if not any(folder.is_dir() for folder in folders):
         raise InputError(f"{run.folder} is a run of an earlier version without checkpoints; train it anew, elsewhere")

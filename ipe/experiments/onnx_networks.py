@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ipe.base.atomic import write_bytes
 from ipe.base.packages import missing_package
 from ipe.deep.environments import EnvironmentSpec
+from ipe.deep.networks import Architecture
 
 OPSET = 17
 """The version of ONNX's operators, of 2022: every current runtime has it."""
@@ -21,14 +22,11 @@ _Operator: TypeAlias = tuple[str, list[str], str, dict[str, Any]]
 """An operator's name, its inputs, its output and its attributes."""
 
 
-def write_onnx(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[np.float32]], spec: EnvironmentSpec) -> None:
-    """Write an ONNX file from the tensors of `ipe.experiments.agents.TrainedAgent`.
-
-    Args:
-        path: the file.
-        tensors: the parameters by name.
-        spec: the spaces of the environment.
-    """
+def write_onnx(
+    path: str | os.PathLike[str], net: Architecture, tensors: Mapping[str, NDArray[np.float32]], spec: EnvironmentSpec
+) -> None:
+    """Write an ONNX file from the tensors of a `TrainedAgent`, the shape of its networks and the spaces of its
+    environment."""
     try:
         from onnx import checker, helper, numpy_helper
     except ImportError:
@@ -40,7 +38,7 @@ def write_onnx(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[np.fl
         steps.append(("Transpose", ["scaled"], "channels_first", {"perm": [0, 3, 1, 2]}))
     prepared = steps[-1][2]
     for name in networks:
-        steps += _network(name, prepared, spec.image)
+        steps += _network(name, prepared, net)
     outputs = {"q": "values", "policy": "policy"}
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
     graph = helper.make_graph(
@@ -56,17 +54,20 @@ def write_onnx(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[np.fl
     write_bytes(path, model.SerializeToString())
 
 
-def _network(name: str, observations: str, image: bool) -> Iterator[_Operator]:
+def _network(name: str, observations: str, net: Architecture) -> Iterator[_Operator]:
     """Yield the operators of a network."""
 
     def layer(which: str) -> list[str]:
         return [f"{name}.{which}.weight", f"{name}.{which}.bias"]
 
     dense: dict[str, Any] = {"transB": 1}
-    if image:
-        yield "Conv", [observations, *layer("first")], f"{name}.convolved", {}
-        yield "Relu", [f"{name}.convolved"], f"{name}.positive", {}
-        yield "Transpose", [f"{name}.positive"], f"{name}.channels_last", {"perm": [0, 2, 3, 1]}
+    if net.image:
+        for which, convolution in zip(net.names, net.convolutions, strict=False):
+            strides = {"strides": [convolution.stride, convolution.stride]}
+            yield "Conv", [observations, *layer(which)], f"{name}.{which}.convolved", strides
+            observations = f"{name}.{which}.positive"
+            yield "Relu", [f"{name}.{which}.convolved"], observations, {}
+        yield "Transpose", [observations], f"{name}.channels_last", {"perm": [0, 2, 3, 1]}
         yield "Flatten", [f"{name}.channels_last"], f"{name}.hidden", {}
     else:
         yield "Gemm", [observations, *layer("first")], f"{name}.one", dense

@@ -6,12 +6,14 @@ import heapq
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ipe.deep.settings import TrainingSettings
 from ipe.experiments.calibration import Calibration, calibrate
 from ipe.experiments.declared import Job, Sweep
 
+Measure: TypeAlias = Callable[[Sequence[tuple[TrainingSettings, int]]], Iterable[Calibration]]
+"""A function that measures settings, each with a number of seeds at once."""
 MOST_MEASURED = 8
 """The most program shapes that are measured; of more, so many among them are."""
 _EPISODE_BYTES = 20
@@ -36,6 +38,8 @@ class Plan:
     """The bytes on disk in the end."""
     work_bytes: dict[int, int]
     """The most bytes that checkpoints take on the way, by the number of cores."""
+    memory_bytes: dict[int, int]
+    """The most bytes of memory that the processes take together, by the number of cores."""
     seconds: dict[int, float]
     """The seconds, by the number of cores of this kind."""
     measured: int
@@ -48,7 +52,7 @@ def plan_sweep(
     sweep: Sweep,
     jobs: Sequence[Job],
     cores: Iterable[int],
-    measure: Callable[[Sequence[tuple[TrainingSettings, int]]], Iterable[Calibration]] = calibrate,
+    measure: Measure = calibrate,
 ) -> Plan:
     """Estimate what a sweep takes. Trains for some seconds to measure it; writes nothing.
 
@@ -58,12 +62,7 @@ def plan_sweep(
         cores: the numbers of cores to estimate for.
         measure: measures settings with a number of seeds at once.
     """
-    shapes = _shapes(sweep, jobs)
-    chosen = _chosen(list(shapes))
-    asked = [shapes[shape] for shape in chosen]
-    found = dict(zip(chosen, measure(asked), strict=True))
-    of_shape = {shape: found.get(shape) or _nearest(shapes[shape], shapes, found) for shape in shapes}
-    of_job = [(job, _like(of_shape[_shape(sweep, job)], len(job.seeds))) for job in jobs]
+    of_job, measured, known = measured_jobs(sweep, jobs, measure)
     lengths = [one.start_seconds + _frames(sweep, job) * one.seconds_per_frame for job, one in of_job]
     numbers = sorted(set(cores))
     return Plan(
@@ -71,12 +70,25 @@ def plan_sweep(
         runs=sweep.runs,
         jobs=len(jobs),
         frames=sweep.frames,
-        result_bytes=round(sum(_result_bytes(_frames(sweep, job), one) for job, one in of_job)),
+        result_bytes=round(sum(result_bytes(_frames(sweep, job), one) for job, one in of_job)),
         work_bytes={n: _work_bytes([one for _, one in of_job], n) for n in numbers},
+        memory_bytes={n: _memory_bytes([one for _, one in of_job], n) for n in numbers},
         seconds={n: makespan(lengths, n) for n in numbers},
-        measured=len(chosen),
-        shapes=len(shapes),
+        measured=measured,
+        shapes=known,
     )
+
+
+def measured_jobs(
+    sweep: Sweep, jobs: Sequence[Job], measure: Measure = calibrate
+) -> tuple[list[tuple[Job, Calibration]], int, int]:
+    """Measure the program shapes of some jobs for some seconds. Returns each job with what it takes; how many shapes
+    were measured, and how many there are."""
+    shapes = _shapes(sweep, jobs)
+    chosen = _chosen(list(shapes))
+    found = dict(zip(chosen, measure([shapes[shape] for shape in chosen]), strict=True))
+    of_shape = {shape: found.get(shape) or _nearest(shapes[shape], shapes, found) for shape in shapes}
+    return [(job, like(of_shape[_shape(sweep, job)], len(job.seeds))) for job in jobs], len(chosen), len(shapes)
 
 
 def makespan(lengths: Iterable[float], cores: int) -> float:
@@ -132,13 +144,14 @@ def _nearest(
     return found[min(found, key=distance)]
 
 
-def _like(measured: Calibration, seeds: int) -> Calibration:
+def like(measured: Calibration, seeds: int) -> Calibration:
     """Estimate another number of seeds at once: in proportion, but one costs as much as two, since it is padded."""
     share = max(seeds, min(2, measured.seeds)) / max(measured.seeds, 1)
     return replace(measured, seeds=seeds, seconds_per_frame=measured.seconds_per_frame * share)
 
 
-def _result_bytes(frames: int, measured: Calibration) -> float:
+def result_bytes(frames: int, measured: Calibration) -> float:
+    """Estimate the bytes of a job's result."""
     rows = _EPISODE_BYTES * measured.episodes_per_frame + _PROGRESS_BYTES / 1000
     return _JOB_BYTES + measured.seeds * frames * rows
 
@@ -146,3 +159,8 @@ def _result_bytes(frames: int, measured: Calibration) -> float:
 def _work_bytes(calibrations: Sequence[Calibration], cores: int) -> int:
     largest = sorted((one.memory * one.seeds for one in calibrations), reverse=True)[:cores]
     return _CHECKPOINTS * sum(largest)
+
+
+def _memory_bytes(calibrations: Sequence[Calibration], cores: int) -> int:
+    """What processes with full replays take: as much as was measured, and what their seeds hold in the end."""
+    return sum(sorted((one.process + one.memory * one.seeds for one in calibrations), reverse=True)[:cores])

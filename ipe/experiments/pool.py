@@ -19,20 +19,11 @@ from ipe.deep.compilation import training_process
 from ipe.deep.progress import Progress
 from ipe.experiments.declared import Job
 from ipe.experiments.jobs import JobOptions
-from ipe.experiments.ledger import Ledger
-
-STOP_SECONDS = 120.0
-"""The seconds that all jobs together have to write their checkpoints."""
+from ipe.experiments.ledger import STOP_SECONDS, Ledger
 
 
 class Pool:
-    """One run of the jobs in a ledger by worker processes.
-
-    Args:
-        ledger: the jobs, and what has become of them.
-        options: how the jobs are done.
-        workers: how many processes work at the same time.
-    """
+    """One run of the jobs in a ledger by so many worker processes at the same time."""
 
     def __init__(self, ledger: Ledger, options: JobOptions, workers: int) -> None:
         self.ledger, self.options, self.workers = ledger, options, workers

@@ -15,12 +15,7 @@ LINE_SECONDS = 30.0
 
 
 class PrintedProgress:
-    """Prints how far a training has come, now and then.
-
-    Args:
-        seeds: how many seeds the training has.
-        stream: where to print. Default: standard error.
-    """
+    """Prints how far a training of so many seeds has come, now and then, to standard error or another stream."""
 
     def __init__(self, seeds: int, stream: TextIO | None = None) -> None:
         self._seeds = seeds
@@ -54,12 +49,7 @@ class PrintedProgress:
 
 
 def text_of(batches: list[Progress], seeds: int) -> str:
-    """How far all seeds of a training have come, in words.
-
-    Args:
-        batches: the progress of each batch that has begun.
-        seeds: how many seeds the training has.
-    """
+    """How far all seeds of a training have come, in words, from the progress of each batch that has begun."""
     begun = [seed for batch in batches for seed in batch.seeds]
     frames = batches[0].frames
     done = sum(seed.frame for seed in begun) / (frames * seeds)

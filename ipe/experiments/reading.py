@@ -19,7 +19,7 @@ from ipe.deep.progress import Outcome
 from ipe.deep.records import Records
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
-from ipe.experiments.manifests import Manifest, manifest_paths, sound_manifest
+from ipe.experiments.publications import Manifest, manifest_paths, sound_manifest
 from ipe.experiments.store import Store
 from ipe.experiments.tables import as_results
 
@@ -39,11 +39,8 @@ class Snapshot:
 
 
 def read_snapshot(store: Store, job: Job) -> Snapshot | None:
-    """Read what a job has come to at its newest valid checkpoint; None if it has none.
-
-    Raises:
-        InputError: if the job has checkpoints, and all are damaged.
-    """
+    """Read what a job has come to at its newest valid checkpoint; None if it has none. If all its checkpoints are
+    damaged, it is refused."""
     checkpoint = load_checkpoint(store.work_folder(job), only=("records.", *_NETWORKS))
     if checkpoint is None:
         return None
@@ -75,17 +72,12 @@ class Part:
 
 
 def read_parts(store: Store, settings: Iterable[int], kinds: Sequence[str], unfinished: bool = False) -> list[Part]:
-    """Read the jobs of some settings, in the order of the store.
-
-    Args:
-        store: the store.
-        settings: the indices of settings.
-        kinds: which tables: episodes, progress.
-        unfinished: whether jobs without a result count as far as their newest checkpoints.
-    """
+    """Read the jobs of some settings, in the order of the store; jobs without a result count, if asked for, as far as
+    their newest checkpoints."""
     indices = {store.sweep.settings[i].key: i for i in settings}
     jobs = [job for job in store.jobs if job.key in indices]
-    with _small_pages(), ThreadPoolExecutor(_threads()) as pool:
+    threads = min(8, 2 * available_cores())  # Arrow and hashing let go of Python's lock; a network folder is waited for
+    with _small_pages(), ThreadPoolExecutor(threads) as pool:
         listed = pool.map(lambda key: manifest_paths(store.results_folder(key)), indices)
         paths = dict(zip(indices, listed, strict=True))
         return list(
@@ -96,16 +88,8 @@ def read_parts(store: Store, settings: Iterable[int], kinds: Sequence[str], unfi
 
 
 def check_manifests(job: Job, paths: Sequence[Path], check: Callable[[Manifest], Any]) -> tuple[list[Any], list[str]]:
-    """Return the sound manifests of a job, the earliest first, with what `check` made of them; and the problems.
-
-    Args:
-        job: the job.
-        paths: the manifests that bear the job's name.
-        check: looks at the manifest's files; an `InputError` from it says what is wrong.
-
-    Returns:
-        Pairs of a manifest and what came of it, and sentences.
-    """
+    """Return the sound manifests of a job, the earliest first, each with what `check` made of its files; and what is
+    wrong with the others, in sentences."""
     sound: list[tuple[Manifest, Any]] = []
     problems = []
     for path in paths:
@@ -184,7 +168,3 @@ def _small_pages() -> Iterator[None]:
         yield
     finally:
         pa.set_memory_pool(before)
-
-
-def _threads() -> int:
-    return min(8, 2 * available_cores())  # Arrow and hashing let go of Python's lock; a network folder is waited for

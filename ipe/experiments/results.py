@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ipe.deep.progress import Outcome
+from ipe.deep.records import SPEED
+from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep
 from ipe.experiments.old_runs import is_old_run, read_old_run
 from ipe.experiments.reading import Part, foreign_results, ranges, read_parts
 from ipe.experiments.store import open_store
-from ipe.experiments.tables import SPEED, as_results, empty_table
+from ipe.experiments.tables import as_results, empty_table
 
 
 @dataclass(frozen=True)
@@ -48,23 +51,26 @@ class Results:
 
     def episodes_of(self, setting: int) -> pa.Table:
         """Return the episodes of one setting, without a copy."""
-        return _slice(self.episodes, self._episode_starts, setting)
+        return self._of("episodes", setting)
 
     def progress_of(self, setting: int) -> pa.Table:
         """Return the progress of one setting, without a copy."""
-        return _slice(self.progress, self._progress_starts, setting)
+        return self._of("progress", setting)
 
     def outcomes_of(self, setting: int) -> list[dict[str, Any]]:
         """Return the outcomes of one setting, sorted by seed."""
         return self._outcomes.get(setting, [])
 
-    @cached_property
-    def _episode_starts(self) -> NDArray[np.int64]:
-        return _starts(self.episodes, len(self.sweep.settings))
+    def _of(self, kind: str, setting: int) -> pa.Table:
+        start, end = self._starts[kind][setting : setting + 2].tolist()
+        return getattr(self, kind).slice(start, end - start)
 
     @cached_property
-    def _progress_starts(self) -> NDArray[np.int64]:
-        return _starts(self.progress, len(self.sweep.settings))
+    def _starts(self) -> dict[str, NDArray[np.int64]]:
+        """The row at which each setting begins in each table."""
+        at = {"episodes": self.episodes["setting"], "progress": self.progress["setting"]}
+        settings = np.arange(len(self.sweep.settings) + 1)
+        return {kind: np.searchsorted(np.asarray(column), settings) for kind, column in at.items()}
 
     @cached_property
     def _outcomes(self) -> dict[int, list[dict[str, Any]]]:
@@ -72,6 +78,28 @@ class Results:
         for outcome in self.outcomes:
             out.setdefault(outcome["setting"], []).append(outcome)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class SettingRuns:
+    """The runs of one setting, one for each seed."""
+
+    folder: Path
+    """The folder of the training run or the sweep."""
+    name: str
+    """The name of the setting in its sweep."""
+    settings: TrainingSettings
+    outcomes: list[Outcome]
+    """How far each seed has come."""
+    episodes: pa.Table
+    """seed, frame, return, length; sorted by the first two."""
+    progress: pa.Table
+    """seed, frame, epsilon, entropy, td_error, ipe_error, q_mean, frames_per_second; sorted by the first two."""
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds."""
+        return [outcome.seed for outcome in self.outcomes]
 
 
 def load_results(
@@ -104,19 +132,41 @@ def load_results(
         sweep = store.sweep
         found = read_parts(store, _wanted(sweep, settings), kinds, unfinished)
         foreign = foreign_results(store) if settings is None else []
-    parts = sorted((part for part in found if part.outcomes), key=_order)
+    parts = [part for part in found if part.outcomes]
+    parts.sort(key=lambda part: (part.setting, min(part.job.seeds)))
     ended = {(part.setting, outcome["seed"]) for part in parts for outcome in part.outcomes}
     missing = sorted({(part.setting, seed) for part in found for seed in part.job.seeds} - ended)
     problems = [problem for part in found for problem in part.problems]
+    outcomes = [{"setting": part.setting, **outcome} for part in parts for outcome in part.outcomes]
     table = _joined(parts if progress else [], "progress")
     return Results(
         sweep=sweep,
         episodes=_joined(parts, "episodes"),
         progress=table if speeds else table.drop_columns([SPEED]),
-        outcomes=sorted(_outcomes(parts), key=lambda outcome: (outcome["setting"], outcome["seed"])),
+        outcomes=sorted(outcomes, key=lambda outcome: (outcome["setting"], outcome["seed"])),
         problems=problems + foreign + _gaps(sweep, missing),
         missing=missing,
     )
+
+
+def read_runs(folder: str | os.PathLike[str]) -> list[SettingRuns]:
+    """Read the runs of each setting of a training run or a sweep, of this or an earlier version, as far as they have
+    come."""
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError(f"there is no run {path}")
+    results = load_results(path, unfinished=True, speeds=True)
+    runs = []
+    for i, setting in enumerate(results.sweep.settings):
+        outcomes = {seed: Outcome(seed) for seed in results.sweep.seeds}
+        for outcome in results.outcomes_of(i):
+            fields = {name: value for name, value in outcome.items() if name != "setting"}
+            outcomes[outcome["seed"]] = Outcome(**fields)
+        episodes, progress = (
+            table.drop_columns(["setting"]) for table in (results.episodes_of(i), results.progress_of(i))
+        )
+        runs.append(SettingRuns(path, setting.name, setting.settings, list(outcomes.values()), episodes, progress))
+    return runs
 
 
 def _read_old(folder: Path, kinds: Sequence[str], unfinished: bool) -> tuple[Sweep, list[Part]]:
@@ -128,10 +178,6 @@ def _read_old(folder: Path, kinds: Sequence[str], unfinished: bool) -> tuple[Swe
     tables = {kind: table.filter(pc.is_in(table["seed"], seeds)) for kind, table in tables.items()}
     whole = Job(run.sweep.settings[0].key, tuple(run.sweep.seeds))
     return run.sweep, [Part(whole, 0, tables, [vars(outcome) for outcome in ended], [])]
-
-
-def _order(part: Part) -> tuple[int, int]:
-    return part.setting, min(part.job.seeds)
 
 
 def _wanted(sweep: Sweep, settings: Sequence[int | str] | None) -> list[int]:
@@ -167,11 +213,6 @@ def _interleaved(parts: Sequence[Part]) -> bool:
     )
 
 
-def _outcomes(parts: Sequence[Part]) -> Iterable[dict[str, Any]]:
-    for part in parts:
-        yield from ({"setting": part.setting, **outcome} for outcome in part.outcomes)
-
-
 def _gaps(sweep: Sweep, missing: Sequence[tuple[int, int]]) -> list[str]:
     seeds: dict[int, list[int]] = {}
     for setting, seed in missing:
@@ -179,12 +220,3 @@ def _gaps(sweep: Sweep, missing: Sequence[tuple[int, int]]) -> list[str]:
     return [
         f"setting {sweep.settings[setting].name!r}: no result for {ranges(each)}" for setting, each in seeds.items()
     ]
-
-
-def _starts(table: pa.Table, settings: int) -> NDArray[np.int64]:
-    return np.searchsorted(np.asarray(table["setting"]), np.arange(settings + 1))
-
-
-def _slice(table: pa.Table, starts: NDArray[np.int64], setting: int) -> pa.Table:
-    start, end = int(starts[setting]), int(starts[setting + 1])
-    return table.slice(start, end - start)

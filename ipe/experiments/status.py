@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ipe.experiments.declared import Job, Sweep
-from ipe.experiments.lease_files import is_gone, newest_leases, read_lease
-from ipe.experiments.leases import STALE_SECONDS
-from ipe.experiments.manifests import STATUSES, Manifest, manifest_paths
+from ipe.experiments.leases import STALE_SECONDS, is_gone, newest_leases, read_lease
 from ipe.experiments.old_runs import is_old_run, read_old_run
+from ipe.experiments.publications import STATUSES, Manifest, manifest_paths
 from ipe.experiments.reading import check_manifests, published_twice, ranges
 from ipe.experiments.store import Store, open_store
 

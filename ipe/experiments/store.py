@@ -24,21 +24,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from ipe.base.atomic import write_bytes
+from ipe.base.atomic import create_exclusive, write_bytes
+from ipe.base.files import naming
 from ipe.base.numbers import seed_number
 from ipe.base.sealed import LaterVersionError, encode, read_sealed, sealed_bytes
+from ipe.base.words import refusing
 from ipe.deep.machine import versions
 from ipe.deep.settings import read_settings
 from ipe.errors import InputError
-from ipe.experiments.declared import Job, Sweep, check_contains, check_jobs, merged_jobs
-from ipe.experiments.lease_files import create_exclusive
+from ipe.experiments.declared import Job, Setting, Sweep, check_contains, check_jobs, merged_jobs
 from ipe.experiments.leases import BEAT_SECONDS, STALE_SECONDS, Lease, LeaseLostError, take_lease
-from ipe.experiments.manifests import Manifest, manifest_paths, sound_manifest
 from ipe.experiments.publications import (
     JobResult,
+    Manifest,
     check_result,
+    manifest_paths,
     put_aside,
     remove_leftovers,
+    sound_manifest,
     write_publication,
 )
 
@@ -130,20 +133,16 @@ class Store:
         """
         job = self.by_id[lease.name]
         check_result(job, result)
-        try:
+        with refusing(f"cannot confirm the lease {lease.path}"):
             confirmed = lease.confirm()
-        except OSError as error:
-            raise InputError(f"cannot confirm the lease {lease.path}: {error.strerror or error}") from None
         if not confirmed:
             raise LeaseLostError(f"{job.id}: another process has taken the job over")
         folder = self.results_folder(job.key)
-        try:
+        with refusing(f"cannot publish {job.id} in {folder}"):
             new = self._put_damaged_aside(job)
             if new:
                 write_publication(folder, self.sweep.by_key[job.key], job, lease, result)
             remove_leftovers(folder, job.id)
-        except OSError as error:
-            raise InputError(f"cannot publish {job.id} in {folder}: {error.strerror or error}") from None
         lease.finish()
         return new
 
@@ -186,11 +185,9 @@ def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Jo
     check_jobs(sweep, jobs)
     if not (path / "sweep.json").exists():
         _check_empty(path)
-        try:
+        with refusing(f"cannot make the store {path}"):
             path.mkdir(parents=True, exist_ok=True)
             create_exclusive(path / "sweep.json", description(sweep, jobs, keep))
-        except OSError as error:
-            raise InputError(f"cannot make the store {path}: {error.strerror or error}") from None
     store = open_store(path)
     same = encode(sweep.plain(), "sweep") == store.sweep.plain()
     return store if same else _extended(store, sweep, jobs)
@@ -221,18 +218,10 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
 
 
 def with_more_frames(store: Store, frames: int) -> Store:
-    """Give the one setting of a store more frames to do; its jobs go on from their checkpoints.
-
-    The checkpoints get second names under the jobs' new ids before the description changes, and the old names go
-    afterwards, so that a kill at any moment leaves one or the other.
-
-    Args:
-        store: the store of a sweep of one setting, which keeps checkpoints.
-        frames: the frames of every run, as many as it has or more.
-
-    Raises:
-        InputError: naming what does not fit; nothing is written then.
-    """
+    """Give the one setting of a store that keeps checkpoints as many frames to do as it has or more; its jobs go on
+    from their checkpoints. These get second names under the jobs' new ids before the description changes, and the old
+    names go afterwards, so that a kill at any moment leaves one or the other. If something does not fit, nothing is
+    written."""
     (setting,) = store.sweep.settings
     before = setting.settings.frames
     if frames < before:
@@ -251,6 +240,26 @@ def with_more_frames(store: Store, frames: int) -> Store:
         shutil.rmtree(store.work_folder(job), ignore_errors=True)
     shutil.rmtree(store.results_folder(setting.key), ignore_errors=True)
     return open_store(store.folder)
+
+
+def earlier_job(store: Store, setting: Setting, seeds: tuple[int, ...]) -> Job | None:
+    """Return the job of a store that has the same seeds of the same setting, with as many frames or fewer, if any."""
+    frames = setting.settings.frames
+    like = [one for one in store.sweep.settings if one.stem == setting.stem and one.settings.frames <= frames]
+    like.sort(key=lambda one: -one.settings.frames)
+    jobs = (store.by_id.get(Job(one.key, seeds).id) for one in like)
+    return next((job for job in jobs if job is not None and job.seeds == seeds), None)
+
+
+def continued_jobs(store: Store, sweep: Sweep) -> list[Job]:
+    """Return the jobs of a longer sweep that the jobs of a store of shorter runs go on in: the same seeds together."""
+    longer = {setting.stem: setting.key for setting in sweep.settings}
+    stems, seeds = {setting.key: setting.stem for setting in store.sweep.settings}, set(sweep.seeds)
+    return [
+        Job(longer[stems[job.key]], job.seeds)
+        for job in store.jobs
+        if stems[job.key] in longer and seeds.issuperset(job.seeds)
+    ]
 
 
 def link_folder(folder: Path, to: Path) -> None:
@@ -272,7 +281,9 @@ def link_folder(folder: Path, to: Path) -> None:
 
 def _extended(store: Store, sweep: Sweep, jobs: Sequence[Job]) -> Store:
     """Extend a store for a larger sweep. One process at a time does it: another may be giving it other seeds."""
-    _check_contains(store, sweep)
+    made_for = f"{store.folder} was made for another sweep"
+    with naming(made_for):
+        check_contains(sweep, store.sweep)
     deadline = time.monotonic() + _LOCK_SECONDS
     while (lock := take_lease(store.leases_folder, _LOCK)) is None:
         if time.monotonic() > deadline:
@@ -280,18 +291,12 @@ def _extended(store: Store, sweep: Sweep, jobs: Sequence[Job]) -> Store:
         time.sleep(0.2)
     try:
         now = open_store(store.folder)
-        _check_contains(now, sweep)
+        with naming(made_for):
+            check_contains(sweep, now.sweep)
         write_bytes(store.folder / "sweep.json", description(sweep, merged_jobs(now.jobs, jobs), now.keep))
     finally:
         lock.finish()
     return open_store(store.folder)
-
-
-def _check_contains(store: Store, sweep: Sweep) -> None:
-    try:
-        check_contains(sweep, store.sweep)
-    except InputError as error:
-        raise InputError(f"{store.folder} was made for another sweep: {error}") from None
 
 
 def description(sweep: Sweep, jobs: Sequence[Job], keep: Sequence[str]) -> bytes:

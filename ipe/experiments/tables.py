@@ -16,18 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ipe.deep.records import Records
+from ipe.deep.records import MEASURED, SPEED, Records
 from ipe.errors import InputError
 
 FILE_SCHEMA = 1
 """The version of this layout, in every file's metadata as `ipe.schema`."""
-MEASURED = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean")
-COLUMNS = {
-    "episodes": ("seed", "frame", "return", "length"),
-    "progress": ("seed", "frame", *MEASURED),
-}
-SPEED = "frames_per_second"
-"""The column of the progress that is a machine's and not a run's: it is in the manifest, not in the Parquet file."""
+COLUMNS = {"episodes": ("seed", "frame", "return", "length"), "progress": ("seed", "frame", *MEASURED)}
+"""The columns of each kind of rows. The speed, which is a machine's, is in the manifest, not in the Parquet file."""
 _KINDS = {"episodes": "episode", "progress": "progress"}
 _FIELDS = [
     pa.field("kind", pa.string(), nullable=False),
@@ -44,16 +39,7 @@ _ENCODINGS = dict.fromkeys(("frame", "length"), "DELTA_BINARY_PACKED") | dict.fr
 
 
 def results_bytes(records: Records, key: str, job: str) -> tuple[bytes, dict[str, int]]:
-    """Make the Parquet file of a job's records.
-
-    Args:
-        records: the records of the job's seeds.
-        key: the key of the job's setting.
-        job: the job's id.
-
-    Returns:
-        The file's content, and the number of rows by kind (episodes, progress).
-    """
+    """Make the Parquet file of a job's records; returns its content, and the number of rows by kind."""
     tables = {"episodes": records.episodes_table(), "progress": records.progress_table()}
     rows = {kind: table.num_rows for kind, table in tables.items()}
     said = {"ipe.schema": FILE_SCHEMA, "ipe.setting": key, "ipe.job": job}
@@ -75,17 +61,8 @@ def results_bytes(records: Records, key: str, job: str) -> tuple[bytes, dict[str
 
 
 def read_results_bytes(data: bytes, kind: str, key: str, rows: int) -> pa.Table:
-    """Read one kind of rows of a Parquet file, its page checksums verified.
-
-    Args:
-        data: the file's content.
-        kind: episodes or progress.
-        key: the key of the setting that the file must be of.
-        rows: how many rows there must be.
-
-    Raises:
-        InputError: if the file is damaged, or something else.
-    """
+    """Read one kind of rows of a Parquet file, its page checksums verified; a file that is damaged, of another setting,
+    or has another number of rows is refused."""
     with _opened(pa.BufferReader(data), key) as file:
         table = file.read_row_groups(_groups(file, kind), columns=list(COLUMNS[kind]), use_threads=False)
     _check_count(kind, table.num_rows, rows)
@@ -94,15 +71,7 @@ def read_results_bytes(data: bytes, kind: str, key: str, rows: int) -> pa.Table:
 
 def check_rows(source: Any, key: str, rows: Mapping[str, int]) -> None:
     """Refuse a Parquet file whose footer does not have the schema, the setting or the numbers of rows that it should.
-
-    Args:
-        source: the path of the file, or Arrow's reader of its content.
-        key: the key of the setting that the file must be of.
-        rows: how many rows of each kind there must be.
-
-    Raises:
-        InputError: saying what is wrong.
-    """
+    The source is a path, or Arrow's reader of the content."""
     with _opened(source, key) as file:
         for kind, count in rows.items():
             groups = _groups(file, kind)

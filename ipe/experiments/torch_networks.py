@@ -9,14 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ipe.deep.networks import Architecture
+
 
 class Prepared(torch.nn.Module):  # type: ignore[misc]
-    """Encoded observations as float32, scaled; images with their channels first.
-
-    Args:
-        scale: the number that observations are multiplied by.
-        image: whether the observations are images.
-    """
+    """Encoded observations as float32, times `scale`; images with their channels first."""
 
     def __init__(self, scale: float, image: bool) -> None:
         super().__init__()
@@ -37,12 +34,7 @@ class Flattened(torch.nn.Module):  # type: ignore[misc]
 
 
 class Networks(torch.nn.Module):  # type: ignore[misc]
-    """The Q-network `q` and, if a policy was learned, the network `policy`, which returns probabilities.
-
-    Args:
-        q: the Q-network.
-        policy: the policy network; None if there is none.
-    """
+    """The Q-network `q` and, if a policy was learned, the network `policy`, which returns probabilities."""
 
     def __init__(self, q: torch.nn.Module, policy: torch.nn.Module | None) -> None:
         super().__init__()
@@ -55,30 +47,31 @@ class Networks(torch.nn.Module):  # type: ignore[misc]
         return self.q(observations)
 
 
-def torch_networks(tensors: Mapping[str, NDArray[np.float32]], scale: float) -> Networks:
-    """Make a module from the tensors of `ipe.experiments.agents.TrainedAgent`.
-
-    Args:
-        tensors: the parameters by name.
-        scale: the number that observations are multiplied by.
-    """
-    networks = {name: _network(name, tensors, scale) for name in ("q", "policy") if f"{name}.last.bias" in tensors}
+def torch_networks(net: Architecture, tensors: Mapping[str, NDArray[np.float32]], scale: float) -> Networks:
+    """Make a module from the tensors of a `TrainedAgent` and the shape of its networks; observations are multiplied by
+    `scale`."""
+    networks = {name: _network(name, net, scale) for name in ("q", "policy") if f"{name}.last.bias" in tensors}
     module = Networks(networks["q"], networks.get("policy"))
     module.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in tensors.items()})
     return module
 
 
-def _network(name: str, tensors: Mapping[str, NDArray[np.float32]], scale: float) -> torch.nn.Sequential:
-    first, middle, last = (tensors[f"{name}.{layer}.weight"].shape for layer in ("first", "middle", "last"))
-    image = len(first) == 4
-    parts: OrderedDict[str, torch.nn.Module] = OrderedDict(prepared=Prepared(scale, image))
-    parts["first"] = torch.nn.Conv2d(first[1], first[0], 3) if image else torch.nn.Linear(first[1], first[0])
-    parts["relu_first"] = torch.nn.ReLU()
-    if image:
+def _network(name: str, net: Architecture, scale: float) -> torch.nn.Sequential:
+    parts: OrderedDict[str, torch.nn.Module] = OrderedDict(prepared=Prepared(scale, net.image))
+    *_, (middle, width), (_, actions) = net.layers
+    channels = net.inputs[-1]
+    for which, (size, stride, outputs) in zip(net.names, net.convolutions, strict=False):
+        parts[which] = torch.nn.Conv2d(channels, outputs, size, stride)
+        parts[f"relu_{which}"] = torch.nn.ReLU()
+        channels = outputs
+    if net.image:
         parts["flattened"] = Flattened()
-    parts["middle"] = torch.nn.Linear(middle[1], middle[0])
+    else:
+        parts["first"] = torch.nn.Linear(channels, middle)
+        parts["relu_first"] = torch.nn.ReLU()
+    parts["middle"] = torch.nn.Linear(middle, width)
     parts["relu_middle"] = torch.nn.ReLU()
-    parts["last"] = torch.nn.Linear(last[1], last[0])
+    parts["last"] = torch.nn.Linear(width, actions)
     if name == "policy":
         parts["softmax"] = torch.nn.Softmax(dim=-1)
     return torch.nn.Sequential(parts)

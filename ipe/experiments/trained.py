@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ from ipe.base.words import did_you_mean
 from ipe.deep.environments import make_environment
 from ipe.deep.networks import Architecture
 from ipe.deep.playing import Trained
-from ipe.deep.programs import architecture
+from ipe.deep.programs import architecture, as_before
 from ipe.deep.progress import Outcome
+from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Setting
 from ipe.experiments.old_runs import is_old_run, read_old_run
@@ -27,12 +29,8 @@ _Part = tuple[Path, list[Outcome], list[int], dict[str, NDArray[Any]]]
 
 
 def read_trained(folder: str | os.PathLike[str], frame_limit: int | None = None, setting: str | None = None) -> Trained:
-    """Read the networks of a run, as of the moment when its training last ended or was stopped.
-
-    Args:
-        folder: the folder of a training run, or of a sweep that keeps networks.
-        frame_limit: the frames after which an episode is truncated. Default: the run's own limit.
-        setting: the name of a setting, for a sweep of several.
+    """Read the networks of a run, or of one setting of a sweep that keeps them, as of the moment when its training last
+    ended or was stopped. Episodes are truncated after the run's own number of frames, or after `frame_limit`.
 
     Raises:
         InputError: naming the file that is missing, damaged, or does not fit the settings.
@@ -47,10 +45,22 @@ def read_trained(folder: str | os.PathLike[str], frame_limit: int | None = None,
         store = open_store(path)
         chosen = _chosen(store, setting)
         settings, parts = chosen.settings, _parts(store, chosen)
+    if frame_limit is not None and frame_limit < 1:
+        raise InputError(f"frame_limit must be 1 or more, found {frame_limit}")
+    read = list(parts)
+    try:
+        return _trained(path, settings, frame_limit, read)
+    except InputError:
+        # A run of an earlier version may have read its images in another way.
+        with contextlib.suppress(InputError):
+            return _trained(path, as_before(settings), frame_limit, read)
+        raise
+
+
+def _trained(path: Path, settings: TrainingSettings, frame_limit: int | None, parts: list[_Part]) -> Trained:
+    """Return the networks, after a check that they are those of the settings."""
     where = settings.environment
     if frame_limit is not None:
-        if frame_limit < 1:
-            raise InputError(f"frame_limit must be 1 or more, found {frame_limit}")
         where = where.model_copy(update={"frame_limit": frame_limit})
     environment = make_environment(where, 0)
     environment.close()
@@ -108,8 +118,9 @@ def _by_seed(
     file: Path, shape: Architecture, names: tuple[str, ...], seeds: list[int], arrays: dict[str, NDArray[Any]]
 ) -> dict[int, dict[str, dict[str, NDArray[np.float32]]]]:
     """Return the networks of each seed, after a check that the arrays are of the shapes that the settings ask for."""
-    (i0, o0), (i1, o1), (i2, o2) = shape.layers
-    parts = {"matrix": (len(seeds), i1, o1), "rest": (len(seeds), i0 * o0 + o0 + o1 + i2 * o2 + o2)}
+    inputs, outputs = shape.layers[-2]
+    rest = sum(i * o + o for i, o in shape.layers) - inputs * outputs
+    parts = {"matrix": (len(seeds), inputs, outputs), "rest": (len(seeds), rest)}
     for name in names:
         for part, expected in parts.items():
             array = arrays.get(f"{name}.{part}")

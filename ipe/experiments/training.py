@@ -19,15 +19,17 @@ from ipe.base.html import table
 from ipe.behaviours import BEHAVIOURS
 from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
 from ipe.deep.checkpoints import newest_frame
-from ipe.deep.environments import make_environment
+from ipe.deep.defaults import default_settings
+from ipe.deep.environments import EnvironmentSpec, make_environment
 from ipe.deep.memory import check_training_memory
 from ipe.deep.native import library
 from ipe.deep.programs import architecture, check_spec
 from ipe.deep.progress import Outcome, Progress
-from ipe.deep.settings import TrainingSettings, paper_settings
+from ipe.deep.settings import TrainingSettings
 from ipe.deep.stopping import stopping
 from ipe.deep.tensorboard import check_tensorboard
 from ipe.errors import InputError
+from ipe.experiments.announcing import Announcement, Say, to_standard_error
 from ipe.experiments.declared import Job, Sweep, read_seeds
 from ipe.experiments.engine import run_jobs, status_of
 from ipe.experiments.jobs import JobOptions
@@ -35,7 +37,7 @@ from ipe.experiments.leases import take_lease
 from ipe.experiments.ledger import Ledger
 from ipe.experiments.old_runs import carry_over, is_old_run, read_old_run
 from ipe.experiments.printed_progress import PrintedProgress
-from ipe.experiments.runs import read_runs
+from ipe.experiments.results import read_runs
 from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, create_store, open_store, with_more_frames
 from ipe.experiments.watchdog import HANG_SECONDS
 from ipe.updates import UPDATES
@@ -46,7 +48,7 @@ Callback = Callable[[Progress], bool | None]
 
 @dataclass(frozen=True, repr=False)
 class TrainingResult:
-    """What a run has come to."""
+    """What a training run has come to: how each seed ended, and the records of all of them."""
 
     folder: Path
     """The folder of the run."""
@@ -55,9 +57,10 @@ class TrainingResult:
     outcomes: list[Outcome]
     """The outcome of each seed."""
     episodes: pa.Table
-    """seed, frame, return, length."""
+    """A table with a row per episode, and the columns seed, frame, return and length."""
     progress: pa.Table
-    """seed, frame, epsilon, entropy, td_error, ipe_error, q_mean, frames_per_second."""
+    """A table with a row per seed and a thousand frames, and the columns seed, frame, epsilon, entropy, td_error,
+    ipe_error, q_mean and frames_per_second."""
     notes: list[str]
     """What went wrong on the way, in sentences."""
 
@@ -87,6 +90,7 @@ def train(
     tensorboard: bool = False,
     callback: Callback | None = None,
     progress: bool = True,
+    say: Say | None = None,
 ) -> TrainingResult:
     r"""Train DQN with a behaviour of the paper, epsilon-IPE by default, for several seeds at once.
 
@@ -99,7 +103,7 @@ def train(
     and the seed alone.
 
     Args:
-        settings: what to train (`paper_settings` has the paper's), or an environment's id, for the paper's settings.
+        settings: what to train, or an environment's id, for what `default_settings` gives.
         seeds: how many seeds, from 0 on; or which.
         out: a new folder for the run. Default: `runs/ENVIRONMENT-BEHAVIOUR`.
         processes: how many processes train at the same time. Default: one per core. 0: train in this process, with JAX
@@ -110,39 +114,74 @@ def train(
         callback: called with each batch's progress; if it returns True, training stops.
         progress: whether to print how far the training has come, to standard error: in place in a terminal or a
             notebook, else a line every half minute.
+        say: called with sentences before the training starts: how images are read, and how long a long training will
+            take, for which it is measured for some seconds. Default: they go to standard error, if `progress` is on.
 
     Returns:
-        What the run has come to.
+        How each seed ended, and the records of all seeds.
 
     Raises:
         InputError: for an environment or settings that do not fit; nothing is written then.
         KeyboardInterrupt: after Ctrl-C, when the checkpoints are written.
     """
     if isinstance(settings, str):
-        settings = paper_settings(settings)
+        settings = default_settings(settings)
     chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
     folder = Path(out) if out is not None else default_folder(settings)
     options, count = _options(checkpoint_seconds, processes, tensorboard)
     if count > 0:
         BEHAVIOURS.check_shared(settings.behaviour)
         UPDATES.check_shared(settings.policy_update)
-    environment = make_environment(settings.environment, chosen[0])  # refused here, not in a process
-    environment.close()
-    spec = environment.spec
-    check_spec(spec)
-    limit = most_seeds(settings, spec.image, spec.actions)
-    if batch_seeds is not None and not 1 <= batch_seeds <= limit:
-        raise InputError(f"batch_seeds must lie between 1 and {limit}, found {batch_seeds}")
-    most = batch_seeds or min(limit, seeds_per_batch(settings, spec.image))
+    spec = _spec(settings, chosen)
+    sweep = Sweep.of_one(settings, chosen)
+    jobs = _jobs(sweep, spec, count, batch_seeds)
     library.choose(architecture(settings, spec))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
-    sweep = Sweep.of_one(settings, chosen)
-    jobs = [Job(sweep.settings[0].key, tuple(batch)) for batch in split_seeds(chosen, most, max(count, 1))]
     check_training_memory(settings, spec, [len(job.seeds) for job in jobs[: max(count, 1)]])
+    if say is not None or progress:
+        Announcement(settings, spec).say(say or to_standard_error, sweep, jobs, count)
     store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
     with _alone(store.folder):
         return _train(store, options, count, callback, progress)
+
+
+def training_jobs(
+    settings: TrainingSettings,
+    seeds: int | Sequence[int] = 1,
+    *,
+    processes: int | None = None,
+    batch_seeds: int | None = None,
+) -> tuple[Sweep, list[Job]]:
+    """The sweep that a training run is, and its jobs, as `train` does them; nothing is started or written.
+
+    Args:
+        settings, seeds, processes, batch_seeds: as in `train`.
+
+    Raises:
+        InputError: for an environment or settings that do not fit.
+    """
+    chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
+    sweep = Sweep.of_one(settings, chosen)
+    count = available_cores() if processes is None else processes
+    return sweep, _jobs(sweep, _spec(settings, chosen), count, batch_seeds)
+
+
+def _spec(settings: TrainingSettings, seeds: Sequence[int]) -> EnvironmentSpec:
+    """The spaces of the environment; it is refused here, and not in a process."""
+    environment = make_environment(settings.environment, seeds[0])
+    environment.close()
+    check_spec(settings, environment.spec)
+    return environment.spec
+
+
+def _jobs(sweep: Sweep, spec: EnvironmentSpec, processes: int, batch_seeds: int | None) -> list[Job]:
+    (setting,) = sweep.settings
+    limit = most_seeds(setting.settings, spec.image, spec.actions)
+    if batch_seeds is not None and not 1 <= batch_seeds <= limit:
+        raise InputError(f"batch_seeds must lie between 1 and {limit}, found {batch_seeds}")
+    most = batch_seeds or min(limit, seeds_per_batch(setting.settings, spec.image))
+    return [Job(setting.key, tuple(batch)) for batch in split_seeds(sweep.seeds, most, max(processes, 1))]
 
 
 def resume(
@@ -159,7 +198,7 @@ def resume(
 
     Args:
         folder: the folder of the run. A run of an earlier version is turned into one of this version.
-        frames: more frames than the run was to have. Default: as many.
+        frames: the number of frames that the run is to have in all. Default: as many as it was begun with.
         processes, checkpoint_seconds, tensorboard, callback, progress: as in `train`.
     """
     options, count = _options(checkpoint_seconds, processes, tensorboard)
@@ -173,11 +212,8 @@ def resume(
 
 
 def open_run(folder: str | os.PathLike[str]) -> Store:
-    """Open the store of a training run, or describe a run of an earlier version as one.
-
-    Raises:
-        InputError: if there is no run, or the folder holds a sweep of several settings.
-    """
+    """Open the store of a training run, or describe a run of an earlier version as one. A sweep of several settings is
+    refused."""
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"there is no run {path}")

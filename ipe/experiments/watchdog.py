@@ -24,10 +24,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from ipe.base.atomic import write_bytes
+from ipe.base.words import refusing
 from ipe.deep.progress import Outcome
 from ipe.errors import InputError
 
@@ -56,14 +56,8 @@ class Hang:
 
 
 class Watchdog:
-    """Watches one job's environments: a context manager around its loop.
-
-    Args:
-        folder: the folder of the job's checkpoints.
-        seeds: the seeds of the job.
-        hang_seconds: how long an environment may take for a step or a reset.
-        bark: called with a sentence before the process ends. Default: the sentence goes to standard error.
-    """
+    """Watches one job's environments: a context manager around its loop. `bark` is called with a sentence before the
+    process ends; by default the sentence goes to standard error."""
 
     def __init__(
         self,
@@ -80,7 +74,7 @@ class Watchdog:
         self._pulse_file, self._trace_file = folder / f"pulse-{token}", folder / f"trace-{token}"
 
     def __enter__(self) -> Self:
-        try:
+        with refusing(f"cannot write in {self.folder}"):
             self.folder.mkdir(parents=True, exist_ok=True)
             self.hangs = self._known()
             with open(self._pulse_file, "x+b") as file:
@@ -89,8 +83,6 @@ class Watchdog:
                 # In the file, so that it outlives the process, at no cost per frame.
                 self._memory = mmap.mmap(file.fileno(), 16)
             self._trace = open(self._trace_file, "x")
-        except OSError as error:
-            raise InputError(f"cannot write in {self.folder}: {error.strerror or error}") from None
         self.pulse: Any = memoryview(self._memory).cast("q")
         """The two numbers that `ipe.deep.actors.Actors` keeps up to date."""
         self.pulse[0] = self.pulse[1] = -1
@@ -98,9 +90,7 @@ class Watchdog:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
         faulthandler.cancel_dump_traceback_later()
@@ -111,11 +101,7 @@ class Watchdog:
 
     @property
     def give_up(self) -> dict[int, Outcome]:
-        """The outcomes of the seeds that hung, for `Loop`.
-
-        Raises:
-            InputError: if the environment hung as it was being made.
-        """
+        """The outcomes of the seeds that hung, for `Loop`. An environment that hung as it was being made is refused."""
         sure = [hang for hang in self.hangs if hang.sure]
         for hang in sure:
             if hang.frame < 0:

@@ -76,15 +76,11 @@ def watch(
     network asks for, also where the policy is greedy; or, with an epsilon-greedy behaviour, its own.
 
     Args:
-        run: the folder of a training run, or of a sweep that keeps networks.
+        run, seed, behaviour, setting, frame_limit: as for `evaluate`.
         out: the file, a .gif.
         trained_seed: which of the run's seeds. Default: the first whose training neither failed nor diverged.
         episodes: how many episodes.
         fps: the pictures per second, 1 to 50; a GIF counts in hundredths of a second.
-        seed: the seed of the episodes.
-        behaviour: act by the run's behaviour instead of greedily.
-        setting: the name of a setting, for a sweep of several.
-        frame_limit: frames after which an episode is truncated. Default: as in training.
 
     Returns:
         What was drawn.
@@ -174,12 +170,8 @@ def caption(moment: Moment) -> str:
 
 
 def picture(pixels: NDArray[np.uint8], text: str) -> Any:
-    """A picture of a convenient size, with a line of text below, in 256 colours.
-
-    Args:
-        pixels: (height, width, 3). Small ones are enlarged by a whole factor, large ones reduced.
-        text: the line.
-    """
+    """A picture of a convenient size, with a line of text below, in 256 colours. Pixels of shape (height, width, 3) are
+    enlarged by a whole factor, or reduced."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.fromarray(pixels)

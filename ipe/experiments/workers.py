@@ -26,17 +26,8 @@ def dask_setup(worker: Any) -> None:
 
 
 def work(folder: str, job_id: str, token: str, options: dict[str, Any]) -> tuple[str, str]:
-    """Do a job as a Dask task.
-
-    Args:
-        folder: the folder of the store, as this machine sees it.
-        job_id: the job's id.
-        token: the token of the process that runs the sweep, for `request_stop` and for the topic of its progress.
-        options: the fields of `ipe.experiments.jobs.JobOptions`.
-
-    Returns:
-        What `ipe.experiments.jobs.attempt` returned.
-    """
+    """Do a job as a Dask task. The token is that of the process that runs the sweep, for `request_stop` and for the
+    topic of the progress; the options are the fields of `ipe.experiments.jobs.JobOptions`."""
     from distributed import Status, get_worker
 
     worker = get_worker()

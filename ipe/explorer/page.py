@@ -42,8 +42,7 @@ def write_explorer(path: str | os.PathLike[str], mdp: FiniteMDP | None = None, n
 
     Args:
         path: the file to write, which ends in .html. A file that is there is replaced.
-        mdp: as in `explorer_page`.
-        name: as in `explorer_page`.
+        mdp, name: as in `explorer_page`.
     """
     check_page_path(path)
     content = explorer_page(mdp, name).encode()

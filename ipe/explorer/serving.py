@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ipe.base.numbers import whole_number
-from ipe.errors import InputError
+from ipe.base.words import refusing
 
 HOST = "127.0.0.1"
 HTTP_PORT = 80
@@ -33,10 +33,8 @@ class ExplorerServer(ThreadingHTTPServer):
     def __init__(self, page: str, port: int = 0) -> None:
         whole_number(port, "port", 0, 65535)
         self.page = page.encode()
-        try:
+        with refusing(f"cannot listen on {HOST}, port {port}"):
             super().__init__((HOST, port), _Handler)
-        except OSError as error:
-            raise InputError(f"cannot listen on {HOST}, port {port}: {error.strerror or error}") from None
 
     @property
     def port(self) -> int:

@@ -95,7 +95,8 @@ def _per_state(
         ax.set_axis_off()
         return
     states = np.flatnonzero(~result.mdp.terminal)
-    ax.plot(states, values[states], ".", color=OKABE_ITO["blue"], markersize=3, rasterized=len(states) > MANY)
+    look = _marks(len(states))
+    ax.plot(states, values[states], ".", color=OKABE_ITO["blue"], clip_on=False, **look)  # points at 0 are seen whole
     ax.set_ylim(bottom=0.0, top=None if top is None else 1.05 * top)
     if len(states) <= 8:
         ax.set_xticks(states, [result.mdp.state_name(int(s)) for s in states])
@@ -105,11 +106,17 @@ def _promises(ax: Axes, result: EvaluationPolicy) -> None:
     live = ~result.mdp.terminal
     promised, true = result.promised[live], result.values[live]
     ends = [float(min(promised.min(), true.min())), float(max(promised.max(), true.max()))]
-    ax.plot(ends, ends, "-", color="0.7", linewidth=0.8)
-    ax.plot(promised, true, ".", color=OKABE_ITO["vermillion"], markersize=3, rasterized=promised.size > MANY)
+    ax.plot(ends, ends, "-", color="0.7", linewidth=0.8, label="promised = true")
+    ax.plot(promised, true, ".", color=OKABE_ITO["vermillion"], **_marks(promised.size))
+    ax.legend(loc="best", frameon=False, fontsize="small")
     ax.set_title("promised and true values")
     ax.set_xlabel("promised")
     ax.set_ylabel("true")
+
+
+def _marks(count: int) -> dict[str, Any]:
+    """How that many points are drawn: smaller where they are many."""
+    return {"markersize": 3 if count > 50 else 7, "rasterized": count > MANY}
 
 
 def _check_shape(shape: Any, n_states: int) -> tuple[int, int]:

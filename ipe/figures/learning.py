@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ from ipe.errors import InputError
 from ipe.figures.lines import draw_range, legend_below, set_frames
 from ipe.figures.style import line_styles, new_figure, style
 
+_NOTE_WIDTH = 90
+"""The characters of a note that fit into one line of the figure."""
+
 
 def learning_curves(
     groups: Mapping[str, ArrayLike],
@@ -30,6 +34,7 @@ def learning_curves(
     behaviours: Mapping[str, str] | None = None,
     window: int = WINDOW,
     title: str | None = None,
+    note: str = "",
 ) -> Figure:
     """The mean of each group's curves with a band, its runs as thin lines, and optionally epsilon in a second panel.
 
@@ -47,6 +52,7 @@ def learning_curves(
             called like a behaviour is one.
         window: how many episodes the curves average, for the label of the axis.
         title: the title above the figure.
+        note: a sentence for the reader of the figure, above the legend: in which settings the groups differ, say.
 
     Returns:
         The figure. Its legend says how many runs each group has.
@@ -75,7 +81,8 @@ def learning_curves(
         set_frames(axes[-1], float(frames[-1]))
         if title:
             axes[0].set_title(title)
-        legend_below(figure, axes[:1], _caption(band if ends else None, runs))
+        lines = [_caption(band if ends else None, runs), *textwrap.wrap(note, _NOTE_WIDTH)]
+        legend_below(figure, axes[:1], "\n".join(lines))
     return figure
 
 

@@ -14,15 +14,8 @@ from ipe.base.arrays import Array
 
 
 def draw_range(ax: Axes, frames: ArrayLike, values: Array, look: dict[str, Any], label: str | None = None) -> None:
-    """The mean over runs as a line, and the range from the least to the greatest run as a band.
-
-    Args:
-        ax: the axes to draw on.
-        frames: the frames of the values, shape (grid,).
-        values: shape (runs, grid), NaN where a run has no value.
-        look: colour and line style, as `line_styles` gives them.
-        label: the line's name in the legend.
-    """
+    """The mean over runs as a line, and the range from the least to the greatest run as a band; `values` have the shape
+    (runs, grid), NaN where a run has no value."""
     seen = ~np.isnan(values).all(axis=0)
     if not seen.any():
         return
@@ -48,5 +41,5 @@ def legend_below(figure: Figure, axes: Iterable[Axes], caption: str) -> None:
     widest = 0.55 + 0.068 * max(map(len, entries))  # inches: the line's sample and the characters
     columns = max(1, min(len(entries), int(figure.get_figwidth() / widest)))
     figure.legend(entries.values(), entries, loc="lower center", ncols=columns, title=caption, title_fontsize=8)
-    height = 0.3 + 0.18 * -(-len(entries) // columns)
+    height = 0.3 + 0.18 * (-(-len(entries) // columns) + caption.count("\n"))
     figure.tight_layout(rect=(0, float(height / figure.get_figheight()), 1, 1))

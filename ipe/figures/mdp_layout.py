@@ -49,13 +49,8 @@ class Layout:
 
 
 def layout(mdp: FiniteMDP, half: float, widest: float) -> Layout:
-    """Places for everything but the labels.
-
-    Args:
-        mdp: the MDP, a small one.
-        half: half the width of a state.
-        widest: the width of the widest label of an arrow, for which there must be room between two states.
-    """
+    """Places for everything but the labels. `half` is half the width of a state; between two states there must be room
+    for the widest label of an arrow."""
     outcomes = {(int(s), int(a)): _outcomes(mdp, int(s), int(a)) for s, a in np.argwhere(mdp.allowed)}
     in_row = all(abs(s - target) <= 1 for (s, _), found in outcomes.items() for target, _, _ in found)
     plan = (_Row if in_row else _Circle)(mdp, outcomes, half, widest)

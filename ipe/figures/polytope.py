@@ -68,11 +68,12 @@ def draw_polytope(
     view = view_of(np.concatenate([polytope.vertices, more]), margin=0.15)
     with style():
         if ax is None:
-            (ax,) = panels(polytope, view, 1, [], top=0.1 if states is None else 0.35)
+            (ax,) = panels(polytope, view, 1, [], top=0.1 if states is None else 0.5)
         draw_on(ax, polytope, view, labels, more)
         if states is not None:
             followed = "the uniform policy" if policy is None else "a fixed policy"
-            ax.set_title(f"the other states follow {followed}", fontsize="small")
+            chosen = " and ".join(mdp.state_name(int(s)) for s in states)
+            ax.set_title(f"all policies in {chosen};\nthe other states follow {followed}", fontsize="small")
     figure = root_figure(ax)
     if path is not None:
         save_figure(figure, path)

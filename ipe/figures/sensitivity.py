@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ipe.base.arrays import Array
-from ipe.base.looks import LOOKS, slots_for
+from ipe.base.looks import LOOKS, Look, slots_for
 from ipe.figures.style import new_figure, style
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One line of a panel: x, mean and standard error, and the behaviour that it is about, which decides its look."""
+    """One line of a panel.
+
+    Attributes:
+        label: the line's name.
+        x: where its points stand.
+        mean: the mean at each point.
+        error: the standard error of each mean.
+        behaviour: the behaviour that the line is about, which decides its look.
+        cut: for each point that was cut off by halving, what the chosen setting scored over the same frames; NaN for
+            the other points. Such points are hollow, with a thin line to that score, and no line joins them. None: no
+            point was cut off.
+    """
 
     label: str
     x: Array
     mean: Array
     error: Array
     behaviour: str | None = None
+    cut: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +65,7 @@ def draw_sensitivity(panels: Sequence[Panel], quantities: Sequence[str], floors:
                 ax = axes[i, j]
                 slots = slots_for([curve.behaviour for curve in curves])
                 for curve, look in zip(curves, (LOOKS[slot] for slot in slots), strict=True):
-                    ax.errorbar(
-                        curve.x, curve.mean, yerr=curve.error, label=curve.label, capsize=1.5, color=look.colour,
-                        marker=look.marker, markersize=3.2, linestyle=look.line,
-                    )  # fmt: skip
+                    _draw_curve(ax, curve, look)
                 if panel.logarithmic:
                     ax.set_xscale("log")
                 ax.grid(alpha=0.25, linewidth=0.5)
@@ -71,3 +83,17 @@ def draw_sensitivity(panels: Sequence[Panel], quantities: Sequence[str], floors:
             below = 0.3 / figure.get_figheight()
         figure.tight_layout(rect=(0, below, 1, 1))
     return figure
+
+
+def _draw_curve(ax: Axes, curve: Curve, look: Look) -> None:
+    whole = np.ones(curve.x.size, np.bool_) if curve.cut is None else np.isnan(curve.cut)
+    common: dict[str, Any] = {"capsize": 1.5, "color": look.colour, "marker": look.marker, "markersize": 3.2}
+    ax.errorbar(
+        curve.x[whole], curve.mean[whole], yerr=curve.error[whole], label=curve.label, linestyle=look.line, **common
+    )
+    if curve.cut is not None and not whole.all():
+        off = ~whole
+        ax.vlines(curve.x[off], curve.mean[off], curve.cut[off], color=look.colour, linewidth=0.6, linestyle=":")
+        ax.errorbar(
+            curve.x[off], curve.mean[off], yerr=curve.error[off], linestyle="none", markerfacecolor="white", **common
+        )

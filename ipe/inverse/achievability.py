@@ -15,9 +15,10 @@ import numpy as np
 from ipe.base.arrays import Array, Indices
 from ipe.base.numbers import check_positive
 from ipe.checks import Form, check_one_form
+from ipe.inverse.choice import SMALL
 from ipe.inverse.closed_forms import has_exact_successors
 from ipe.inverse.result import EvaluationPolicy
-from ipe.inverse.solve import SMALL, evaluation_policy
+from ipe.inverse.solve import evaluation_policy
 from ipe.mdp import FiniteMDP
 from ipe.planning.operators import action_bounds, backup
 

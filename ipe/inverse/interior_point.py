@@ -27,6 +27,8 @@ NAME = "interior point"
 SHORTEST_STEP = 1e-8
 PATIENCE = 6
 """Steps without a smaller gap after which rounding errors are all that is left."""
+FIRST_PATIENCE = 25
+"""Steps without any bound: from a start far from the central path, a few short steps come first."""
 
 
 def solve_interior_point(
@@ -63,8 +65,9 @@ def solve_interior_point(
     A = sparse.csr_array(problem.gamma * problem.rows.matrix[rows][:, free])
     lo, hi = (problem.lo - start)[free] / size, (problem.hi - start)[free] / size
     # In the unknown x = (v - start) / size the residuals at the start are at most 1.
-    iterate: _Iterate = (_L1 if problem.norm == "l1" else _Linf)(A, delta / size, d, lo, hi)
-    while iterations < max_iterations and idle < PATIENCE and not iterate.stalled:
+    equations = NormalEquations(A if problem.norm == "l1" else sparse.csr_array(sparse.diags_array(d) @ A), watch)
+    iterate: _Iterate = (_L1 if problem.norm == "l1" else _Linf)(equations, delta / size, d, lo, hi)
+    while iterations < max_iterations and not iterate.stalled:
         iterate.step()
         iterations += 1
         v = start.copy()
@@ -80,7 +83,7 @@ def solve_interior_point(
         best_bound = max(best_bound, bound)
         target = max(rtol * best_norm, atol)
         watch.note(NAME, iterations, best_v, best_norm, max(0.0, best_norm - best_bound), target)
-        if best_norm - best_bound <= target:
+        if best_norm - best_bound <= target or idle >= (PATIENCE if best_bound > 0 else FIRST_PATIENCE):
             break
     gap = max(0.0, best_norm - best_bound)
     return BoxSolution(best_v, best_norm, gap, iterations, gap <= max(rtol * best_norm, atol), NAME)
@@ -103,9 +106,8 @@ class _Iterate(Protocol):
 class _Linf:
     """Minimises t with slacks of :math:`-t \\le d r \\le t` and of the box."""
 
-    def __init__(self, A: sparse.csr_array, c: Array, d: Array, lo: Array, hi: Array) -> None:
-        self.A, self.c, self.d, self.lo, self.hi = sparse.csr_array(sparse.diags_array(d) @ A), d * c, d, lo, hi
-        self.equations = NormalEquations(self.A)
+    def __init__(self, equations: NormalEquations, c: Array, d: Array, lo: Array, hi: Array) -> None:
+        self.equations, self.A, self.c, self.d, self.lo, self.hi = equations, equations.A, d * c, d, lo, hi
         self.x = _inside(lo, hi)
         self.t = 1.1 * float(np.abs(self.A @ self.x + self.c).max())
         self.slacks = up, down, from_lo, from_hi = self._slacks()
@@ -170,18 +172,17 @@ class _L1:
     :math:`d + y`.
     """
 
-    def __init__(self, A: sparse.csr_array, c: Array, d: Array, lo: Array, hi: Array) -> None:
-        self.A, self.c, self.d, self.lo, self.hi = A, c, d, lo, hi
-        self.equations = NormalEquations(A)
+    def __init__(self, equations: NormalEquations, c: Array, d: Array, lo: Array, hi: Array) -> None:
+        self.equations, self.A, self.c, self.d, self.lo, self.hi = equations, equations.A, c, d, lo, hi
         self.x = _inside(lo, hi)
-        residual = A @ self.x + c
+        residual = self.A @ self.x + c
         spread = float(np.abs(residual).mean()) or 1.0
         root = np.sqrt(residual * residual + spread * spread)
         barrier = 0.5 * spread
         self.p, self.m = 0.5 * (root + residual), 0.5 * (root - residual)
         self.y = 0.9 * d * residual / root
         z = barrier * float(d.mean())
-        self.z_lo, self.z_hi = _balanced(A.T @ self.y, z / (self.x - lo), z / (hi - self.x))
+        self.z_lo, self.z_hi = _balanced(self.A.T @ self.y, z / (self.x - lo), z / (hi - self.x))
         self.stalled = False
 
     def step(self) -> None:
@@ -202,8 +203,9 @@ class _L1:
         self.stalled |= min(float(x.min()) for x in positive) <= 0
         before = step.barrier * sum(len(x) for x in slacks)
         after = dot(self.p, self.d - self.y) + dot(self.m, self.d + self.y)
+        after += dot(self.x - self.lo, self.z_lo) + dot(self.hi - self.x, self.z_hi)
         if after > 0.7 * before:
-            self.equations.direct = True
+            self.equations.direct = True  # a poor step: most likely the inexact solves
 
     def _newton(self, slacks: Arrays, multipliers: Arrays) -> Callable[[Arrays], Change]:
         """The map from complementarity targets to the Newton direction at this point."""

@@ -81,12 +81,13 @@ def solve_l2(
     preconditioner = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > np.finfo(float).tiny)
     watch = watch or Watch()
     v = _first_guess(problem) if start is None else problem.clip(start)
-    point = best = _evaluate(problem, v, problem.residuals(v))
-    best_gap, products, idle = _gap(problem, point), 0, 0
-    while best_gap > max(rtol * best.f, floor) and idle < PATIENCE and products < max_iterations:
-        point, used = _identify(problem, point, preconditioner)
+    point = _evaluate(problem, v, problem.residuals(v))
+    best_v, best_f, best_gap, products, idle = point.v, point.f, _gap(problem, point), 0, 0
+    watch.note(NAME, products, best_v, best_f, best_gap, max(rtol * best_f, floor))
+    while best_gap > max(rtol * best_f, floor) and idle < PATIENCE and products < max_iterations:
+        point, used = _identify(problem, point, preconditioner, watch)
         products += used
-        point, used = _subspace(problem, point, preconditioner, max(rtol * point.f, floor))
+        point, used = _subspace(problem, point, preconditioner, max(rtol * point.f, floor), watch)
         products += used
         gap = _gap(problem, point)
         if gap <= max(rtol * point.f, floor):  # residuals were updated step by step: prove it with fresh ones
@@ -94,13 +95,13 @@ def solve_l2(
             gap = _gap(problem, point)
         idle = 0 if gap < 0.9 * best_gap else idle + 1
         if gap < best_gap:
-            best, best_gap = point, gap
-        watch.note(NAME, products, best.v, best.f, best_gap, max(rtol * best.f, floor))
-    objective, gap = certificate(problem, best.v) if idle or products >= max_iterations else (best.f, best_gap)
+            best_v, best_f, best_gap = point.v, point.f, gap
+        watch.note(NAME, products, best_v, best_f, best_gap, max(rtol * best_f, floor))
+    objective, gap = certificate(problem, best_v) if idle or products >= max_iterations else (best_f, best_gap)
     target = max(rtol * objective, floor)
     if atol is None:
         target = max(target, problem.gap_rounding)
-    return BoxSolution(best.v, objective, gap, products, bool(gap <= target), NAME)
+    return BoxSolution(best_v, objective, gap, products, bool(gap <= target), NAME)
 
 
 def _first_guess(problem: BoxProblem) -> Array:
@@ -128,10 +129,11 @@ def _free(problem: BoxProblem, point: _Point) -> Mask:
     return ~held & problem.constrained
 
 
-def _identify(problem: BoxProblem, point: _Point, preconditioner: Array) -> tuple[_Point, int]:
+def _identify(problem: BoxProblem, point: _Point, preconditioner: Array, watch: Watch) -> tuple[_Point, int]:
     """Projected steps along the scaled gradient, until the set of held states stays the same."""
     products = 0
     for _ in range(IDENTIFICATION_STEPS):
+        watch.check()
         free = _free(problem, point)
         direction = np.where(free, -preconditioner * point.g, 0.0)
         curvature = problem.gamma**2 * weighted_norm(problem.rows.times(direction), problem.d, "l2") ** 2
@@ -147,13 +149,15 @@ def _identify(problem: BoxProblem, point: _Point, preconditioner: Array) -> tupl
     return point, products
 
 
-def _subspace(problem: BoxProblem, point: _Point, preconditioner: Array, target: float) -> tuple[_Point, int]:
+def _subspace(
+    problem: BoxProblem, point: _Point, preconditioner: Array, target: float, watch: Watch
+) -> tuple[_Point, int]:
     """A Newton step on the free states, then a projected line search along it."""
     free = _free(problem, point)
     size = float(np.abs(point.g[free]).max(initial=0.0))
     if size == 0:
         return point, 0
-    step, products = _newton_step(problem, point, free, size, preconditioner, target)
+    step, products = _newton_step(problem, point, free, size, preconditioner, target, watch)
     if products == 0:
         return point, 0
     point, used = _line_search(problem, point, step, 1.0)
@@ -161,7 +165,13 @@ def _subspace(problem: BoxProblem, point: _Point, preconditioner: Array, target:
 
 
 def _newton_step(
-    problem: BoxProblem, point: _Point, free: Mask, size: float, preconditioner: Array, target: float
+    problem: BoxProblem,
+    point: _Point,
+    free: Mask,
+    size: float,
+    preconditioner: Array,
+    target: float,
+    watch: Watch,
 ) -> tuple[Array, int]:
     """The Newton step by conjugate gradients, as far as the gap or the next set of free states calls for it."""
     weight = float(problem.d.max())
@@ -181,6 +191,7 @@ def _newton_step(
         return curved
 
     def enough(step: Array, residual: Array, fall: float) -> bool:
+        watch.check()
         if size * dot(np.abs(residual), width) <= 0.3 * target:
             return True
         if fall > 1e-2:

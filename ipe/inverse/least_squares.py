@@ -9,9 +9,9 @@ Here each Newton step of Mehrotra's predictor-corrector method on
 is itself a least-squares problem, :math:`\min \|M\,dx + \delta\|^2 + \|D^{1/2} dx - D^{-1/2} h\|^2` with the barrier's
 diagonal D. It is solved in one of two ways:
 
-- Small problems have orthogonal factors. Nothing is squared, so residuals fall to rounding whatever the singular
-  values.
-- Larger ones have Cholesky factors of :math:`M^\top M + D`, sparse or dense (`ipe.inverse.normal_equations`),
+- Small problems without sparse factors have orthogonal ones. Nothing is squared, so residuals fall to rounding whatever
+  the singular values.
+- The others have Cholesky factors of :math:`M^\top M + D`, sparse or dense (`ipe.inverse.normal_equations`),
   regularised and refined. The squared system blurs directions along which the objective hardly changes. The gradient
   is computed from M itself, so that later steps correct what one step misses.
 """
@@ -57,11 +57,16 @@ def solve_least_squares(
     first = solve_l2(problem, rtol=rtol, atol=atol, watch=watch, max_iterations=budget)
     if _enough(problem, first, rtol, atol):
         return first
-    second = first
-    if small or affordable(problem):
-        second = solve_l2_interior_point(problem, first.v, rtol=rtol, atol=atol, watch=watch)
-        first = second if second.gap < first.gap else first
-    if small or _enough(problem, first, rtol, atol):
+    cholesky = predicted_work(problem.rows.matrix).worthwhile(problem.rows.n_columns) or (
+        not small and affordable(problem)
+    )
+    for orthogonal, tried in ((False, cholesky), (True, small)):
+        if tried:
+            second = solve_l2_interior_point(problem, first.v, rtol=rtol, atol=atol, watch=watch, orthogonal=orthogonal)
+            first = second if second.gap < first.gap else first
+        if _enough(problem, first, rtol, atol):
+            return first
+    if small:
         return first
     third = solve_l2(problem, rtol=rtol, atol=atol, watch=watch, start=first.v)
     return third if third.gap < first.gap else first
@@ -86,6 +91,7 @@ def solve_l2_interior_point(
     atol: float | None = None,
     max_iterations: int = MAX_STEPS,
     watch: Watch | None = None,
+    orthogonal: bool | None = None,
 ) -> BoxSolution:
     """Minimise half the squared norm until the gap is at most `max(rtol * objective, atol)`.
 
@@ -96,6 +102,7 @@ def solve_l2_interior_point(
         atol: the gap wanted, absolute; by default what rounding allows.
         max_iterations: how many Newton systems are allowed.
         watch: told of every step.
+        orthogonal: whether Newton steps have dense orthogonal factors; by default up to 1000 states.
 
     Returns:
         The best point seen, with the certificate of `l2.certificate`.
@@ -105,7 +112,8 @@ def solve_l2_interior_point(
     best_v, (best_f, best_gap), iterations = start, certificate(problem, start), 0
     free = np.flatnonzero(problem.free)
     if free.size:
-        iterate = (_Orthogonal if free.size <= ORTHOGONAL_UP_TO else _Normal)(problem, start)
+        dense = free.size <= ORTHOGONAL_UP_TO if orthogonal is None else orthogonal
+        iterate = (_Orthogonal if dense else _Normal)(problem, start, watch)
         idle = 0
         while (
             best_gap > max(rtol * best_f, floor) and iterations < max_iterations and iterate.moving and idle < PATIENCE
@@ -136,8 +144,8 @@ def _floor(problem: BoxProblem, atol: float | None) -> float:
 class _Iterate:
     """Distances to the ends of the box with their multipliers, in units of the problem's scale."""
 
-    def __init__(self, problem: BoxProblem, start: Array) -> None:
-        free = problem.free
+    def __init__(self, problem: BoxProblem, start: Array, watch: Watch) -> None:
+        free, self.watch = problem.free, watch
         self.lo, width = problem.lo[free] / problem.scale, (problem.hi - problem.lo)[free] / problem.scale
         self.from_lo = np.clip((start - problem.lo)[free] / problem.scale, 0.01 * width, 0.99 * width)
         self.from_hi = width - self.from_lo
@@ -173,8 +181,8 @@ class _Iterate:
 class _Orthogonal(_Iterate):
     """Newton steps by orthogonal factors of the dense matrix M."""
 
-    def __init__(self, problem: BoxProblem, start: Array) -> None:
-        super().__init__(problem, start)
+    def __init__(self, problem: BoxProblem, start: Array, watch: Watch) -> None:
+        super().__init__(problem, start, watch)
         rows, free = np.flatnonzero(problem.d > 0), np.flatnonzero(problem.free)
         root = np.sqrt(problem.d[rows])
         M = (root * problem.gamma)[:, None] * problem.rows.matrix[rows][:, free].toarray()
@@ -196,13 +204,13 @@ class _Orthogonal(_Iterate):
 class _Normal(_Iterate):
     """Newton steps by Cholesky factors of the normal equations."""
 
-    def __init__(self, problem: BoxProblem, start: Array) -> None:
-        super().__init__(problem, start)
+    def __init__(self, problem: BoxProblem, start: Array, watch: Watch) -> None:
+        super().__init__(problem, start, watch)
         rows, free = np.flatnonzero(problem.d > 0), np.flatnonzero(problem.free)
         A = sparse.csr_array(problem.gamma * problem.rows.matrix[rows][:, free])
         self.d = problem.d[rows]
         self.b = A @ (start[free] / problem.scale) - problem.residuals(start)[rows] / problem.scale
-        self.equations = NormalEquations(A)
+        self.equations = NormalEquations(A, self.watch)
         self.equations.direct = True
         delta = A @ (self.lo + self.from_lo) - self.b
         self.start_multipliers(np.sqrt(self.d) * delta, A.T @ (self.d * delta))

@@ -21,6 +21,8 @@ from ipe.planning.operators import average
 from ipe.planning.policies import share
 
 MAX_STEPS = 200
+BLOCK = 1 << 16
+"""States that are solved for at a time: so many fit the caches, and no copy of all action values is needed."""
 
 
 def maximum_entropy_lift(q: Any, v: Any, allowed: Any) -> tuple[Array, Array]:
@@ -60,9 +62,10 @@ def maximum_entropy_lift(q: Any, v: Any, allowed: Any) -> tuple[Array, Array]:
     pi = share(allowed)
     ends = np.isinf(eta)
     pi[ends] = share(allowed[ends] & (q[ends] == np.where(eta > 0, hi, lo)[ends, None]))
-    between = np.flatnonzero(~ends & (lo < hi))
-    if between.size:
-        pi[between], eta[between] = _solve(q[between], v[between], allowed[between], lo[between], hi[between])
+    inside = np.flatnonzero(~ends & (lo < hi))
+    for first in range(0, inside.size, BLOCK):
+        rows = inside[first : first + BLOCK]
+        pi[rows], eta[rows] = _solve(q[rows], v[rows], allowed[rows], lo[rows], hi[rows])
     return pi, eta
 
 

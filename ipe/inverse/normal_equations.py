@@ -3,7 +3,8 @@ r"""The linear systems of interior-point methods: :math:`(A^\top \Theta A + E)\,
 Each row of A touches a few states, so the matrix of the system is sparse, but its Cholesky factor need not be: states
 that reach many others fill it. On a grid, a queue or a walk the factor stays sparse at any size. On a random graph it
 is dense. What decides is not the number of states but how wide the graph of the states is: `predicted_work` puts the
-states in a narrow order (reverse Cuthill-McKee, milliseconds) and reads the fill of the factor off its bandwidth.
+states in a narrow order (reverse Cuthill-McKee, milliseconds) and reads the fill of the factor off its bandwidth. A few
+hubs, which many rows lead to, make any order wide, but they cost little when they come last; so they are set aside.
 
 - Sparse factors come from SuperLU, without pivots, in an order of little fill. A few conjugate gradients with that
   factor as their preconditioner remove what rounding and a rank-one term leave.
@@ -13,18 +14,21 @@ states in a narrow order (reverse Cuthill-McKee, milliseconds) and reads the fil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from time import monotonic
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from ipe.base.arrays import Array, dot
+from ipe.base.arrays import Array, Mask, dot
+from ipe.inverse.cholesky import cholesky, mirror
+from ipe.inverse.watch import TimeOverError, Watch
 from ipe.planning.krylov import conjugate_gradients
 
 Solve: TypeAlias = Callable[[Array], Array]
@@ -37,10 +41,18 @@ SPARSE_FLOPS = 4e10
 """Work of one sparse factorisation, some 20 seconds, up to which interior points are affordable."""
 SPARSE_ENTRIES = 2e8
 """Entries of a sparse factor that still fit: with their indices, twice, some gigabytes."""
+HUB = 8.0
+"""How many times as many rows as on average lead to a state that is called a hub."""
+HUBS_FROM = 1e7
+"""Work of a factor from which hubs are looked for: below, there is nothing to gain."""
 MAX_CG_STEPS = 300
 CG_TOLERANCE = 1e-13
 """The factor by which the squared residual of a system must fall. An inexact step spoils the dual equations of an
 interior-point method, and with them its lower bound."""
+LONG_FLOPS = 1e9
+"""Work of a sparse factorisation, some tenths of a second, from which it runs in a thread that is watched."""
+FASTEST = 5e9
+"""Operations per second of a sparse factorisation at best: one that cannot end in time is not begun."""
 REFINEMENT_STEPS = 12
 REFINED = 1e-28
 """The factor by which refinement lowers the squared residual: to rounding."""
@@ -54,6 +66,8 @@ class Work:
 
     entries: float
     flops: float
+    hubs: bool = False
+    """Whether it counts on hubs that come last. HiGHS's IPX finds that order by itself, SuperLU in a longer time."""
 
     @property
     def sparse(self) -> bool:
@@ -70,13 +84,31 @@ def predicted_work(A: sparse.csr_array) -> Work:
 
     Two orders are compared, and the cheaper one counts. In a banded order of bandwidth w the factor has n w entries.
     Nested dissection separates the graph by its narrow levels of w states: some :math:`4 w^2 \log_2 (n/w)` entries
-    and :math:`10 w^3` operations. (A slippery grid of 99,856 states: predicted 12 million entries, found 8.)
+    and :math:`10 w^3` operations. (A slippery grid of 99,856 states: predicted 12 million entries, found 8.) Hubs that
+    are set aside add a full column each.
     """
     n = A.shape[1]
-    w = float(_width(A))
-    levels = np.log2(n / w + 1.0)
+    plain = _work_of_width(n, _width(A))
+    counts = np.bincount(A.indices, minlength=n)
+    hubs = counts > HUB * max(1.0, A.nnz / n)
+    if not hubs.any() or plain.flops < HUBS_FROM:
+        return plain
+    h = float(hubs.sum())
+    rest = _work_of_width(n, _width(_without(A, hubs)))
+    return min(plain, Work(rest.entries + h * n, rest.flops + h * h * n, hubs=True), key=lambda work: work.flops)
+
+
+def _work_of_width(n: int, w: float) -> Work:
+    levels = math.log2(n / w + 1.0)
     entries = min(n * w, 8.0 * n + 4.0 * w * w * levels)
     return Work(entries, min(n * w * w, 30.0 * entries + 10.0 * w**3))
+
+
+def _without(A: sparse.csr_array, columns: Mask) -> sparse.csr_array:
+    """A without the entries of some columns, which stay as empty ones."""
+    kept = ~columns[A.indices]
+    indptr = np.concatenate([[0], np.cumsum(kept)])[A.indptr]
+    return sparse.csr_array((A.data[kept], A.indices[kept], indptr), shape=A.shape)
 
 
 def _width(A: sparse.csr_array) -> int:
@@ -97,26 +129,42 @@ def _width(A: sparse.csr_array) -> int:
 
 
 class NormalEquations:
-    """Solvers of the systems of one matrix A, for changing diagonals."""
+    """Solvers of the systems of one matrix A, for changing diagonals; long factorisations end when the time is over."""
 
-    def __init__(self, A: sparse.csr_array) -> None:
-        self.A = A
+    def __init__(self, A: sparse.csr_array, watch: Watch | None = None) -> None:
+        self.A, self.watch = A, watch or Watch()
         self.direct = self.sparse or A.shape[1] <= ALWAYS_DIRECT
         """Whether systems are factorised at once, instead of trying conjugate gradients first."""
         self.failed = False
         """Whether no system could be factorised, so that no further progress is possible."""
         self._kept: tuple[Array, Any] | None = None
+        self._seconds = self._work.flops / FASTEST
+
+    @cached_property
+    def _work(self) -> Work:
+        return predicted_work(self.A)
 
     @cached_property
     def sparse(self) -> bool:
         """Whether a sparse factor costs less than a dense one."""
-        return predicted_work(self.A).worthwhile(self.A.shape[1])
+        return self._work.worthwhile(self.A.shape[1])
 
     def solver(self, theta: Array, e: Array, g: Array | None = None, total: float = 1.0) -> Solve:
         r"""A function that solves :math:`(A^\top \Theta A + E - g g^\top / \text{total})\, x = b` for given b."""
-        if self.sparse:
-            return self._sparse(theta, e, g, total)
-        return self._dense(theta, e, g, total) if self.direct else self._iterative(theta, e, g, total)
+        return (self._factorised if self.direct else self._iterative)(theta, e, g, total)
+
+    def _factorised(self, theta: Array, e: Array, g: Array | None, total: float) -> Solve:
+        if not self.sparse:
+            return self._dense(theta, e, g, total)
+        factorise = partial(self._sparse, theta, e, g, total)
+        if self._work.flops <= LONG_FLOPS:
+            return factorise()
+        if self._seconds > self.watch.remaining:
+            raise TimeOverError
+        started = monotonic()
+        solve = self.watch.run(factorise)
+        self._seconds = monotonic() - started  # each one has the same pattern, and takes as long as the last
+        return solve
 
     def _product(self, theta: Array, e: Array, g: Array | None, total: float) -> Solve:
         def product(x: Array) -> Array:
@@ -136,12 +184,12 @@ class NormalEquations:
             if solved.converged:
                 return solved.x
             self.direct = True
-            return self._dense(theta, e, g, total)(b)
+            return self._factorised(theta, e, g, total)(b)
 
         return solve
 
     def _dense(self, theta: Array, e: Array, g: Array | None, total: float) -> Solve:
-        matrix = self._gram(theta).toarray() if self._thin else np.array(self._gram(theta), order="F")
+        matrix = self._gram(theta).toarray() if self._thin else np.array(self._gram(theta))
         matrix[np.diag_indices_from(matrix)] += e
         if g is not None:
             matrix -= np.outer(g, g / total)
@@ -149,10 +197,10 @@ class NormalEquations:
         for regularisation in (0.0, *REGULARISATIONS):
             matrix[np.diag_indices_from(matrix)] = diagonal * (1.0 + regularisation)
             try:
-                factor = cho_factor(matrix, lower=True, check_finite=False)
+                solve = cholesky(matrix, self.watch.check)
             except np.linalg.LinAlgError:  # rounding has made the matrix indefinite
+                mirror(matrix)
                 continue
-            solve: Solve = partial(_cholesky_solve, factor)
             return self._refined(solve, theta, e, g, total) if regularisation else solve
         self.failed = True
         return np.zeros_like
@@ -191,14 +239,10 @@ class NormalEquations:
                 scaled = sparse.csr_array(sparse.diags_array(root) @ self.A)
                 product: Any = sparse.csr_array(scaled.T @ scaled)
             else:
-                product = root[:, None] * self._dense_rows
-                product = product.T @ product
+                scaled = root[:, None] * self._dense_rows
+                product = self.watch.run(partial(np.matmul, scaled.T, scaled))
             self._kept = theta, product
         return self._kept[1]
-
-
-def _cholesky_solve(factor: Any, b: Array) -> Array:
-    return np.asarray(cho_solve(factor, b, check_finite=False))
 
 
 def _rank_one_less(solve: Solve, g: Array, total: float) -> Solve:

@@ -55,6 +55,7 @@ def solve_pdhg(
     c = problem.transposed(y)
     restart_gap = last_gap = np.inf
     for iteration in range(1, max_iterations + 1):
+        watch.check()
         next_v = problem.clip(v - (tau / omega) * c)
         reflected = 2.0 * next_v - v
         next_y = project_dual(problem, y + (sigma * omega) * problem.residuals(reflected))

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from ipe.base.arrays import Array, Mask, dot, refuse_where
+from ipe.checks import Form, check_one_form, check_weights
 from ipe.errors import InputError
 from ipe.inverse.rows import Rows
 from ipe.mdp import FiniteMDP
 from ipe.planning import action_bounds
+from ipe.planning.operators import backup
 
 Norm: TypeAlias = Literal["l2", "l1", "linf"]
 
@@ -197,3 +199,23 @@ def v_problem(mdp: FiniteMDP, v: Array, q: Array, norm: Norm, weights: Array | N
     lo, hi = action_bounds(mdp, q)
     d = normalised_weights(weights, ~mdp.terminal, norm)
     return BoxProblem(Rows(sparse.eye_array(mdp.n_states, format="csr")), 1.0, v, d, lo, hi, norm)
+
+
+class Posed(NamedTuple):
+    """What a user asks, checked, and the box problem that it comes to."""
+
+    form: Form
+    given: Array
+    q_values: Array
+    """The action values that v averages: Q, or q_V in the V form."""
+    problem: BoxProblem
+
+
+def pose(mdp: FiniteMDP, v: Any, q: Any, norm: Norm, weights: Any) -> Posed:
+    """The box problem of state values or of action values, whichever is given, in a weighted norm."""
+    form, given = check_one_form(mdp, v, q)
+    d = check_weights(mdp, weights, form)
+    if form == "q":
+        return Posed(form, given, given, q_problem(mdp, given, norm, d))
+    looked_ahead = backup(mdp, given)
+    return Posed(form, given, looked_ahead, v_problem(mdp, given, looked_ahead, norm, d))

@@ -26,15 +26,14 @@ import numpy as np
 
 from ipe.base.arrays import Array, dot, numeric, refuse_where
 from ipe.base.numbers import check_positive
-from ipe.checks import check_one_form, check_weights
 from ipe.errors import InputError, NotSolvedError
 from ipe.inverse.l2 import certificate
-from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem, v_problem
+from ipe.inverse.outcome import make_result
+from ipe.inverse.problem import BoxProblem, BoxSolution, pose
 from ipe.inverse.result import EvaluationPolicy
-from ipe.inverse.solve import make_result
 from ipe.mdp import FiniteMDP
 from ipe.planning.krylov import conjugate_gradients
-from ipe.planning.operators import average, backup
+from ipe.planning.operators import average
 
 MAX_NEWTON_STEPS = 200
 MAX_CG_STEPS = 500
@@ -96,12 +95,9 @@ def regularised_evaluation_policy(
         [[0.455, 0.545], [0.886, 0.114]]
         [[0.5, 0.5], [0.502, 0.498]]
     """
-    form, given = check_one_form(mdp, v, q)
-    d = check_weights(mdp, weights, form)
+    form, given, q_values, problem = pose(mdp, v, q, "l2", weights)
     tau, rtol = check_positive(tau, "tau"), check_positive(rtol, "rtol")
     tolerance = check_positive(tolerance, "tolerance")
-    q_values = backup(mdp, given) if form == "v" else given
-    problem = v_problem(mdp, given, q_values, "l2", d) if form == "v" else q_problem(mdp, given, "l2", d)
     dual = _Dual(mdp, problem, q_values, tau * _state_weights(mdp, mu))
     point, objective, gap, iterations = dual.minimise(rtol)
     floor = 64 * np.finfo(float).eps * max(problem.scale**2, abs(objective))

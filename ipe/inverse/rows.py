@@ -80,10 +80,7 @@ class Rows:
 
     def squared_transposed_times(self, y: Array) -> Array:
         """`(P * P)' y`: the diagonal of `P' Y P`."""
-        m = self.matrix
-        squared = sparse.csr_array((m.data * m.data, m.indices, m.indptr), shape=m.shape)
-        out: Array = squared.T @ y
-        return out
+        return self._sum(lambda block: _squared(block[2]) @ y[block[0]])
 
     def _sum(self, product: Callable[[_Block], Array]) -> Array:
         if len(self._blocks) == 1:
@@ -93,3 +90,7 @@ class Rows:
         for part in parts[1:]:
             total += part
         return total
+
+
+def _squared(block: sparse.csc_array) -> sparse.csc_array:
+    return sparse.csc_array((block.data * block.data, block.indices, block.indptr), shape=block.shape)

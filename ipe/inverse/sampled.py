@@ -19,9 +19,9 @@ from ipe.base.arrays import Array, dot
 from ipe.base.numbers import check_positive
 from ipe.checks import check_policy, check_q, check_weights
 from ipe.inverse.l2 import certificate
+from ipe.inverse.outcome import make_result
 from ipe.inverse.problem import BoxProblem, BoxSolution, q_problem
 from ipe.inverse.result import EvaluationPolicy
-from ipe.inverse.solve import make_result
 from ipe.mdp import FiniteMDP
 from ipe.planning.operators import average
 

@@ -2,7 +2,8 @@
 
 Every solver calls `Watch.note` after each round with the best point that it has and with its proven gap. The watch
 keeps that point, passes it on to whoever asked for progress, and ends the solve by an exception when the time is over.
-So the solvers hold no code for time limits, progress or Ctrl-C.
+So the solvers hold no code for time limits, progress or Ctrl-C. Within a round, loops call `Watch.check`, and a long
+call of compiled code (a factorisation) goes through `Watch.run`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Thread
 from time import monotonic
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from ipe.base.arrays import Array
 
 TIME_LIMIT, INTERRUPTED = "time limit", "interrupted"
+POLL_SECONDS = 0.1
+"""How often a long call of compiled code is interrupted by a look at the clock."""
+
+T = TypeVar("T")
 
 
 class SolveProgress(NamedTuple):
@@ -69,7 +75,7 @@ class Watch:
         return max(0.0, self.started + self.time_limit - monotonic())
 
     def note(self, method: str, iterations: int, v: Array, objective: float, gap: float, target: float) -> None:
-        """Keep the best point of the problem that is being solved, and end the solve if the time is over.
+        """Keep the best point of the problem that is being solved; end the solve if the time is over before the target.
 
         Raises:
             TimeOverError: no time is left.
@@ -78,12 +84,44 @@ class Watch:
         self.lower = max(self.lower, objective - gap)
         if self.callback is not None:
             self.callback(SolveProgress(method, iterations, objective, gap, target, monotonic() - self.started))
-        self.check()
+        if gap > target:
+            self.check()
 
     def check(self) -> None:
         """End the solve if the time is over."""
         if self.remaining == 0.0:
             raise TimeOverError
+
+    def run(self, work: Callable[[], T]) -> T:
+        """The result of a long call of compiled code, while the clock and Ctrl-C are heard.
+
+        The call runs in a thread. When the time is over or Ctrl-C is pressed, nobody waits for its end: compiled code
+        cannot be interrupted, so the thread ends its call in the background, and its result is dropped.
+
+        Args:
+            work: the call, which must release Python's interpreter lock while it computes.
+
+        Raises:
+            TimeOverError: no time is left.
+        """
+        done: list[T] = []
+        failed: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                done.append(work())
+            except BaseException as error:  # raised again below, in the thread that waits
+                failed.append(error)
+
+        thread = Thread(target=call)
+        thread.start()
+        while thread.is_alive():
+            thread.join(min(POLL_SECONDS, self.remaining))
+            if thread.is_alive():
+                self.check()
+        if failed:
+            raise failed[0]
+        return done[0]
 
 
 class StartWatch(Watch):
@@ -93,7 +131,13 @@ class StartWatch(Watch):
         super().__init__()
         self.outer = outer
 
+    @property
+    def remaining(self) -> float:
+        """The seconds that the other problem's solve has left."""
+        return self.outer.remaining
+
     def note(self, method: str, iterations: int, v: Array, objective: float, gap: float, target: float) -> None:
         """Keep the point alone: objective and gap are those of the other problem."""
-        self.outer.v = v
-        self.outer.check()
+        self.outer.v, self.outer.method = v, "least squares"
+        if gap > target:
+            self.check()

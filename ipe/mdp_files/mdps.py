@@ -103,8 +103,9 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], tolerance: float) -> FiniteMDP
     check_keys(arrays, _REQUIRED, _OPTIONAL)
     _check_format(arrays)
     for name, (kinds, dimensions) in _KINDS.items():
-        if name in arrays:
-            _check_array(arrays[name], name, kinds, dimensions)
+        if (array := arrays.get(name)) is not None and (array.dtype.kind not in kinds or array.ndim != dimensions):
+            wanted = f"{name} must hold {_KIND_NAMES[kinds]} in {dimensions} dimensions"
+            raise InputError(f"{wanted}; found dtype {array.dtype} in {array.ndim}")
     n_states, n_actions = arrays["rewards"].shape
     shape = (n_states * n_actions, n_states)
     _check_rows(arrays, shape)
@@ -136,14 +137,6 @@ def _check_format(arrays: dict[str, NDArray[Any]]) -> None:
         raise InputError(f"format must be {FORMAT!r}, found {str(form)!r}")
     if version.shape != () or version.dtype.kind not in "iu" or int(version) != VERSION:
         raise InputError(f"version must be {VERSION}, the one that this ipe reads; found {version}")
-
-
-def _check_array(array: NDArray[Any], name: str, kinds: str, dimensions: int) -> None:
-    if array.dtype.kind not in kinds or array.ndim != dimensions:
-        raise InputError(
-            f"{name} must hold {_KIND_NAMES[kinds]} in {dimensions} dimensions; "
-            f"found dtype {array.dtype} in {array.ndim}"
-        )
 
 
 def _check_rows(arrays: dict[str, NDArray[Any]], shape: tuple[int, int]) -> None:

@@ -80,10 +80,8 @@ def _encode(form: Form, array: Array, suffix: str) -> bytes:
         buffer = io.BytesIO()
         if suffix == ".npy":
             np.save(buffer, array, allow_pickle=False)
-        elif form == "v":
-            np.savez(buffer, v=array)
         else:
-            np.savez(buffer, q=array)
+            np.savez(buffer, **{form: array})  # type: ignore[arg-type]
         return buffer.getvalue()
     separator = "," if suffix == ".csv" else " "
     return "".join(separator.join(map(repr, row)) + "\n" for row in array.reshape(len(array), -1).tolist()).encode()
@@ -96,10 +94,10 @@ def _form_of(values: NDArray[Any]) -> Form:
 
 
 def _from_npz(arrays: dict[str, NDArray[Any]]) -> tuple[Form, NDArray[Any]]:
-    if list(arrays) == ["v"]:
-        return "v", arrays["v"]
-    if list(arrays) == ["q"]:
-        return "q", arrays["q"]
+    forms: tuple[Form, ...] = ("v", "q")
+    for form in forms:
+        if list(arrays) == [form]:
+            return form, arrays[form]
     raise InputError(f"must hold one array, named v or q; found {', '.join(arrays) or 'none'}")
 
 

@@ -15,7 +15,9 @@ from ipe.base.looks import looks_css
 from ipe.pages.bundle import bundle
 
 
-def page_html(title: str, folder: Path, entry: str, data: Mapping[str, Any], *, served: bool = False) -> str:
+def page_html(
+    title: str, folder: Path, entry: str, data: Mapping[str, Any], *, served: bool = False, images: bool = False
+) -> str:
     """The text of a page.
 
     The page's content security policy allows its own style and program, by their hashes, and nothing else: no request,
@@ -27,11 +29,12 @@ def page_html(title: str, folder: Path, entry: str, data: Mapping[str, Any], *, 
         folder: the folder of the page's `body.html` and `page.css`.
         entry: the module of the page's program that runs first, as for `bundle`.
         data: plain data, which the program reads as JSON from the element `data`.
+        images: whether the page may show images that stand in its data.
         served: whether a server will hand out the page. It then names an empty icon, so that no browser asks for one.
     """
     style, program = looks_css() + (folder / "page.css").read_text(encoding="utf-8"), bundle(entry)
     parts = {
-        "policy": content_policy(style, program, images=served),
+        "policy": content_policy(style, program, images=served or images),
         "title": html.escape(title),
         "icon": '<link rel="icon" href="data:,">\n' if served else "",
         "style": style,

@@ -8,7 +8,17 @@ from typing import Any
 from ipe.analysis import Claim
 from ipe.analysis.series import Group, Series
 from ipe.studies.learning.evidence import better_end, dip, larger_area, lower_variance, more_monotone
-from ipe.studies.learning.study import CURVES, LearningStudy, Parts, bold_sweep, one_at_a_time
+from ipe.studies.learning.study import (
+    CHANGED,
+    CURVES,
+    LASTING,
+    LASTING_SEED,
+    SENSITIVITY,
+    LearningStudy,
+    Parts,
+    bold_sweep,
+    one_at_a_time,
+)
 
 _ENVIRONMENT = "LunarLander-v3"  # v2, the paper's, is withdrawn upstream
 
@@ -29,13 +39,25 @@ _VALUES: dict[str, dict[str, Any]] = {
 }
 
 
+_CHANGES: dict[str, dict[str, Any]] = {
+    "huber": {"huber": 1.0},
+    "double-q": {"double_q": True},
+    "target-100": {"target_period": 100},
+}
+
+
 def _parts(runs: int, frames: int) -> Parts:
+    both, longer = ("epsilon-ipe", "epsilon-greedy"), 2 * frames
+    seeds = [LASTING_SEED + i for i in range(-(-runs * 8 // 15))]
+    few, changed = seeds[: -(-len(seeds) // 2)], "LunarLander, does it last with a change?"
     return {
-        CURVES: bold_sweep("LunarLander", _ENVIRONMENT, ("epsilon-ipe", "epsilon-greedy"), runs, frames),
+        CURVES: bold_sweep("LunarLander", _ENVIRONMENT, both, runs, frames),
         "ipe": bold_sweep("LunarLander, acting with the policy itself", _ENVIRONMENT, ("ipe",), -(-runs // 3), frames),
-        "sensitivity": one_at_a_time(
+        SENSITIVITY: one_at_a_time(
             "LunarLander, one hyperparameter at a time", _ENVIRONMENT, _VALUES, -(-runs // 6), max(1, frames * 2 // 5)
         ),
+        LASTING: bold_sweep("LunarLander, does it last?", _ENVIRONMENT, both, seeds, longer),
+        CHANGED: bold_sweep(changed, _ENVIRONMENT, both, few, longer, _CHANGES),
     }
 
 

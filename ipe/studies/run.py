@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def run_study(
     claims: list[Claim] = []
     page = [f"# {title}\n"]
     for part in parts:
-        found = _run_part(part, settings, files, _for_part(part, progress))
+        found = _run_part(part, settings, files, _silent if progress is None else partial(progress, part.name))
         claims += found
         page += [f"## {part.title}" + (" (beyond the paper)" if part.addition else ""), ""]
         page += [f"![{part.title}]({part.name}.png)", "", claims_markdown(found)]
@@ -75,9 +76,5 @@ def _run_part(part: Part, settings: Any, files: dict[str, bytes], progress: Prog
     return part.judge(settings, tables)
 
 
-def _for_part(part: Part, progress: Callable[[str, str, int, int], None] | None) -> Progress:
-    def report(what: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress(part.name, what, done, total)
-
-    return report
+def _silent(what: str, done: int, total: int) -> None:
+    """Tell nobody how far a part is."""

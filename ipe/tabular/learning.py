@@ -9,7 +9,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ipe.behaviours import Experience, View
+from ipe.behaviours import Acting, Experience, Outcome, View
 from ipe.tabular.model import Model, choose, locate
 from ipe.tabular.numbers import Streams, pair
 from ipe.tabular.state import Algorithm, Move, Run, Step
@@ -23,15 +23,26 @@ def begin(algorithm: Algorithm, model: Model, numbers: Numbers, random: Streams,
     n = algorithm.n_steps
     indices = jnp.zeros(n, jnp.int32)
     memory = algorithm.behaviour.memory
+    state = _start(algorithm, model, random, jnp.int32(0))
+    looked_at = state if _of_agent(algorithm) else None
+    view = View(*(_row(table, looked_at) for table in (q, theta, model.allowed)))
     return Run(
         q=q,
         theta=theta,
-        state=_start(algorithm, model, random, jnp.int32(0)),
+        state=state,
         total=jnp.zeros(()),
-        estimates=jnp.zeros_like(q) if algorithm.update is not None and algorithm.update.estimates else None,
-        memory={} if memory is None else memory.initial(View(q, theta, model.allowed), numbers),
+        episodes=jnp.int32(0),
+        estimates=_first_estimates(algorithm, q),
+        memory={} if memory is None else memory.initial(view, numbers),
         window=Move(indices, indices, jnp.zeros(n), jnp.zeros(n, bool)) if n > 1 else None,
     )
+
+
+def _first_estimates(algorithm: Algorithm, q: Any) -> Any:
+    """The estimates of the policy update before the first step."""
+    if algorithm.update is None or not algorithm.update.estimates:
+        return None
+    return jnp.zeros(()) if algorithm.update.shared else jnp.zeros_like(q)
 
 
 def advance(
@@ -48,20 +59,32 @@ def advance(
     following, reward = model.transitions.outcomes[entry], model.rewards[entry]
     ended = False if model.terminal is None else model.terminal[following]
     move = Move(s, a, reward, ended)
+    before = run
 
     if algorithm.order == "policy-first":
         run = _update_policy(algorithm, model, numbers, run, move, following, t)
-    run, delta = _update_q(model, numbers, run, move, following)
+    run, delta = _update_q(algorithm, model, numbers, run, move, following)
     if algorithm.order == "q-first":
         run = _update_policy(algorithm, model, numbers, run, move, following, t)
     if algorithm.behaviour.memory is not None:
-        experience = Experience(pi_s, delta, numbers["alpha_q"])
-        rows = algorithm.behaviour.memory.updated(_view(algorithm, model, run, t, s), experience, numbers)
-        run = run._replace(memory={name: _with_row(table, s, rows[name]) for name, table in run.memory.items()})
+        experience = Experience(
+            probabilities=pi_s,
+            epsilon=_epsilon_at(acting, s if algorithm.record else None),
+            action=a,
+            reward=reward,
+            discount=jnp.where(ended, 0.0, numbers["gamma"]),
+            following=_view(algorithm, model, before, t, following),
+            ended=ended,
+            chance=pair(random.chances, t)[0],
+            delta=delta,
+            step_size=numbers["alpha_q"],
+        )
+        run = _remember(algorithm, model, numbers, run, experience, s, t)
 
     restarted = following
     if model.terminal is not None:
         restarted = jnp.where(ended, _start(algorithm, model, random, t + 1), following)
+        run = run._replace(episodes=run.episodes + jnp.asarray(ended, jnp.int32))
     run = run._replace(state=restarted, total=run.total + reward)
     if not algorithm.record:
         return run, None
@@ -77,17 +100,44 @@ def advance(
     )
 
 
-def _update_q(model: Model, numbers: Numbers, run: Run, move: Move, following: Any) -> tuple[Run, Any]:
+def _update_q(
+    algorithm: Algorithm, model: Model, numbers: Numbers, run: Run, move: Move, following: Any
+) -> tuple[Run, Any]:
     """Q-learning, and its TD error."""
     s, a, reward, ended = move
     q_next = run.q[following]
-    if model.allowed is not None:
-        q_next = jnp.where(model.allowed[following], q_next, -jnp.inf)
-    best = jnp.max(q_next)
+    if algorithm.behaviour.target is not None:
+        here, there = (View(run.q[x], allowed=_row(model.allowed, x)) for x in (s, following))
+        outcome = Outcome(here, jnp.arange(run.q.shape[1]) == a, there)
+        bonus, best = algorithm.behaviour.target(outcome, numbers)
+        reward = reward + bonus
+    else:
+        if model.allowed is not None:
+            q_next = jnp.where(model.allowed[following], q_next, -jnp.inf)
+        best = jnp.max(q_next)
     if model.terminal is not None:
         best = jnp.where(ended, 0.0, best)
     delta = reward + numbers["gamma"] * best - run.q[s, a]
     return run._replace(q=run.q.at[s, a].add(numbers["alpha_q"] * delta)), delta
+
+
+def _epsilon_at(acting: Acting, s: Any) -> Any:
+    """The epsilon of state s among the states of an `Acting`; of its only state if s is None."""
+    if acting.epsilon is None or s is None:
+        return acting.epsilon
+    return jnp.broadcast_to(acting.epsilon, acting.probabilities.shape[:-1])[s]
+
+
+def _remember(
+    algorithm: Algorithm, model: Model, numbers: Numbers, run: Run, experience: Experience, s: Any, t: Any
+) -> Run:
+    """What the behaviour remembers after a step in s: a new row for s, or the agent's new memory."""
+    memory = algorithm.behaviour.memory
+    assert memory is not None
+    new = memory.updated(_view(algorithm, model, run, t, s), experience, numbers)
+    if not _of_agent(algorithm):
+        new = {name: _with_row(table, s, new[name]) for name, table in run.memory.items()}
+    return run._replace(memory=new)
 
 
 def _update_policy(
@@ -107,10 +157,10 @@ def _update_policy(
         size = jnp.where(t >= algorithm.n_steps - 1, 1.0, 0.0)  # before that, nothing happened n steps ago
     transition = Transition(run.q[s, a], reward, gamma, ended, run.q[following], _row(model.allowed, following))
     sized = numbers | {each.name: size * numbers[each.name] for each in update.hyperparameters if each.step_size}
-    estimate = None if run.estimates is None else run.estimates[s, a]
+    estimate = run.estimates if run.estimates is None or update.shared else run.estimates[s, a]
     logits, estimate = update.step(run.theta[following], estimate, transition, sized)
     if run.estimates is not None:
-        run = run._replace(estimates=run.estimates.at[s, a].set(estimate))
+        run = run._replace(estimates=estimate if update.shared else run.estimates.at[s, a].set(estimate))
     return run._replace(theta=run.theta.at[following].set(logits))
 
 
@@ -121,8 +171,16 @@ def _start(algorithm: Algorithm, model: Model, random: Streams, n: Any) -> Any:
 
 def _view(algorithm: Algorithm, model: Model, run: Run, t: Any, s: Any) -> View:
     """What the behaviour may look at: state s alone, or with None every state."""
-    memory = {name: _row(table, s) for name, table in run.memory.items()}
+    memory = run.memory
+    if not _of_agent(algorithm):
+        memory = {name: _row(table, s) for name, table in memory.items()}
     return View(_row(run.q, s), _row(run.theta, s), _row(model.allowed, s), t, memory, algorithm.ties)
+
+
+def _of_agent(algorithm: Algorithm) -> bool:
+    """Whether the behaviour has one memory for the whole agent."""
+    memory = algorithm.behaviour.memory
+    return memory is not None and memory.scope == "agent"
 
 
 def _row(table: Any, s: Any) -> Any:

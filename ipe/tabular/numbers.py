@@ -1,12 +1,13 @@
 r"""The random numbers of a run.
 
-A run has two streams of numbers, one for its steps and one for its start states. The n-th word of a stream, from
-n = 0 on, is SplitMix64's (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014), a hash of
+A run has three streams of numbers: for its steps, for its start states, and for behaviours that remember. The n-th
+word of a stream, from n = 0 on, is SplitMix64's (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number
+Generators*, 2014), a hash of
 
 .. math:: w + n \cdot \texttt{0x9e3779b97f4a7c15} \mod 2^{64}
 
-where w is the 64 bits of a JAX key: for run i, `fold_in(fold_in(key(seed), i), 0)` for the steps and
-`fold_in(fold_in(key(seed), i), 1)` for the starts. So any word can be computed at any time, and no state is carried.
+where w is the 64 bits of a JAX key: for run i, `fold_in(fold_in(key(seed), i), k)` with k = 0 for the steps, 1 for the
+starts and 2 for what a behaviour's memory draws. So any word can be computed at any time, and no state is carried.
 Folding the key at every step instead would take a fifth of the whole simulation's time.
 
 That streams overlap has a probability of about :math:`\text{runs}^2 \cdot \text{steps} / 2^{62}`: one in five million
@@ -32,6 +33,8 @@ class Streams(NamedTuple):
     """The bits of the stream for steps."""
     starts: Any
     """The bits of the stream for start states."""
+    chances: Any
+    """The bits of the stream for behaviours that remember."""
 
 
 def streams(seed: Any, run: Any) -> Streams:
@@ -42,7 +45,7 @@ def streams(seed: Any, run: Any) -> Streams:
         high, low = jax.random.key_data(jax.random.fold_in(key, stream)).astype(jnp.uint64)
         return high << np.uint64(32) | low
 
-    return Streams(steps=bits(0), starts=bits(1))
+    return Streams(steps=bits(0), starts=bits(1), chances=bits(2))
 
 
 def pair(stream: Any, n: Any) -> tuple[Any, Any]:

@@ -33,6 +33,8 @@ class TabularRuns:
     """The values of each parameter in use, one value per setting."""
     reward: Array
     """The average reward per step, shape (settings, runs)."""
+    episodes: NDArray[np.int32]
+    """How many episodes ended, shape (settings, runs)."""
     rmse: Array
     r""":math:`\sqrt{\mathrm{mean}_s (\max_a Q(s,a) - V^*(s))^2}` after the last step, over the states that are not
     terminal; shape (settings, runs)."""
@@ -96,6 +98,7 @@ class Store:
         recorded = steps if record else 0
         shapes: dict[str, tuple[tuple[int, ...], type]] = {
             "reward": ((), np.float64),
+            "episodes": ((), np.int32),
             "rmse": ((), np.float64),
             "q": ((steps + 1, *pairs) if record else pairs, np.float64),
             "theta": ((steps + 1, *pairs) if record else pairs, np.float64),
@@ -132,6 +135,7 @@ class Store:
             errors = estimates - self.optimal[np.arange(first, first + many) // self.runs][:, live]
             self.arrays["rmse"][at] = np.sqrt((errors**2).mean(axis=1))
         self.arrays["reward"][at] = run.total[:many] / self.steps
+        self.arrays["episodes"][at] = run.episodes[:many]
         if step is None:
             self._table("q", at, run.q[:many])
             self._table("theta", at, run.theta[:many])

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from ipe.base.arrays import Array, numeric
 from ipe.base.cores import available_cores
-from ipe.base.declarations import one_of
 from ipe.base.numbers import seed_number, whole_number
+from ipe.base.words import one_of
 from ipe.behaviours import Behaviour
 from ipe.behaviours.functions import find_behaviour
 from ipe.checks import check_mdp, check_q

@@ -56,10 +56,12 @@ class Run(NamedTuple):
     """The current state."""
     total: Any
     """The sum of the rewards."""
+    episodes: Any
+    """How many episodes have ended."""
     estimates: Any
-    """The estimates that the policy update keeps, shape (S, A); None if it keeps none."""
+    """The estimates that the policy update keeps, shape (S, A), or one for the whole run; None if it keeps none."""
     memory: dict[str, Any]
-    """The tables that the behaviour keeps, their first axis the states."""
+    """The tables that the behaviour keeps, their first axis the states; or the one memory of the whole agent."""
     window: Move | None
     """The last n moves, if the policy update's target spans n > 1 steps."""
 

@@ -11,6 +11,7 @@ next state's policy :math:`\pi`; Q stays as it is. They differ in how they step:
 `kl_proximal_update`       the exact minimiser within reach of a KL penalty: nearly any step size will do
 `fenchel_update`           a second estimate of the mean error: no bias where transitions are random
 `absolute_update`          gradient descent on :math:`|\delta|`
+`scale_free_update`        the paper's in units of the error: rewards of any scale need the same step size
 =========================  ==========================================================================
 
 Each is a pure function `(theta, transition, alpha)` of arrays of NumPy, JAX or torch (see `ipe.entropy`): `theta` has
@@ -36,6 +37,7 @@ from ipe.updates.kinds.fenchel import FenchelUpdate, fenchel_update
 from ipe.updates.kinds.kl_proximal import kl_proximal_update
 from ipe.updates.kinds.natural import natural_update
 from ipe.updates.kinds.paper import paper_gradient, paper_update
+from ipe.updates.kinds.scale_free import ScaleFreeUpdate, scale_free_update
 from ipe.updates.targets import NStepTarget, n_step_target, td_error
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "Gradient",
     "NStepTarget",
     "PolicyUpdate",
+    "ScaleFreeUpdate",
     "Transition",
     "Update",
     "absolute_gradient",
@@ -57,5 +60,6 @@ __all__ = [
     "natural_update",
     "paper_gradient",
     "paper_update",
+    "scale_free_update",
     "td_error",
 ]

@@ -75,6 +75,8 @@ class PolicyUpdate:
     """The numbers that `step` reads."""
     estimates: bool = False
     """Whether the update keeps an estimate for every (s, a), which starts at 0."""
+    shared: bool = False
+    """Whether there is one such estimate for the whole run instead."""
 
 
 def without_estimate(update: Callable[..., Update]) -> LogitsStep:

@@ -2,7 +2,6 @@ r"""A policy update from a plain function `f(theta, transition, alpha)`, which r
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ipe.base.declarations import first_call, renamed, summary_of
 from ipe.behaviours import Hyperparameter
 from ipe.behaviours.declaration import Numbers
 from ipe.entropy.arrays import AnyArray
@@ -23,9 +23,7 @@ def find_update(given: str | PolicyUpdate | Callable[..., Any]) -> PolicyUpdate:
     Raises:
         InputError: there is no such name or module, or the function cannot be an update.
     """
-    if isinstance(given, str) or not (isinstance(given, PolicyUpdate) or callable(given)):
-        return UPDATES.find(given, update_from)
-    return given if isinstance(given, PolicyUpdate) else update_from(getattr(given, "__name__", "a function"), given)
+    return UPDATES.meant(given, PolicyUpdate, update_from)
 
 
 def name_of_update(given: Any) -> Any:
@@ -46,10 +44,8 @@ def update_from(name: str, given: Any) -> PolicyUpdate:
     Raises:
         InputError: the function asks for something else, cannot be compiled, or returns no logits.
     """
-    if isinstance(given, PolicyUpdate):
-        return dataclasses.replace(given, name=name)
-    if not callable(given):
-        raise InputError(f"{name} is neither a PolicyUpdate nor a function, but {type(given).__name__}")
+    if (declared := renamed(name, given, PolicyUpdate)) is not None:
+        return declared
     numbers = _numbers(name, given)
 
     def step(theta: AnyArray, estimate: AnyArray | None, transition: Transition, values: Numbers) -> tuple[Any, Any]:
@@ -57,8 +53,7 @@ def update_from(name: str, given: Any) -> PolicyUpdate:
         found = given(theta, transition, values["alpha_pi"], **more)
         return found.theta if isinstance(found, Update) else found, estimate
 
-    summary = (inspect.getdoc(given) or "by a function of the user's").partition("\n")[0]
-    update = PolicyUpdate(name, summary, step, hyperparameters=(ALPHA, *numbers))
+    update = PolicyUpdate(name, summary_of(given), step, hyperparameters=(ALPHA, *numbers))
     _try(update)
     return update
 
@@ -77,24 +72,13 @@ def _numbers(name: str, function: Callable[..., Any]) -> tuple[Hyperparameter, .
 
 
 def _try(update: PolicyUpdate) -> None:
-    import jax
-
     numbers = {each.name: each.default for each in update.hyperparameters}
 
     def moved(theta: Any, q: Any) -> Any:
         return update.step(theta, None, Transition(q[0], 1.0, 0.9, False, q, None), numbers)[0]
 
     theta = np.zeros(3, np.float32)
-    try:
-        found = np.asarray(jax.jit(moved)(theta, np.arange(3, dtype=np.float32)))
-    except InputError:
-        raise
-    except Exception as error:
-        why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        raise InputError(
-            f"policy update {update.name}: it cannot be compiled, because with arrays of JAX it raises {why} (an "
-            "update is made of operations on whole arrays, such as those of jax.numpy)"
-        ) from None
+    found = np.asarray(first_call(f"policy update {update.name}", moved, theta, np.arange(3, dtype=np.float32)))
     if found.shape != theta.shape:
         raise InputError(
             f"policy update {update.name}: for logits of the shape {theta.shape} it returns the shape {found.shape}"

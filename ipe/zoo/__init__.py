@@ -1,6 +1,8 @@
 """MDPs to try things on: the paper's, those of the literature, random ones, shaped ones, and Gymnasium's tables."""
 
 from ipe.zoo.chains import chain, river_swim
+from ipe.zoo.deep_sea import deep_sea
+from ipe.zoo.environments import to_gymnasium
 from ipe.zoo.garnets import garnet
 from ipe.zoo.gymnasium_tables import from_gymnasium
 from ipe.zoo.registry import ZOO, make, names
@@ -11,6 +13,7 @@ __all__ = [
     "ZOO",
     "chain",
     "dadashi",
+    "deep_sea",
     "from_gymnasium",
     "garnet",
     "make",
@@ -21,4 +24,5 @@ __all__ = [
     "slippery_grid",
     "smooth_line",
     "switch_stay",
+    "to_gymnasium",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -34,19 +36,21 @@ def garnet(
     rng = np.random.default_rng(seed)
     n_rows = n_states * n_actions
     check_memory(_TRANSITION_BYTES * n_rows * successors, f"an MDP of {n_rows} pairs with {successors} successors each")
-    columns = np.sort(_distinct(rng, n_rows, n_states, successors), axis=1)
+    columns = _distinct(rng, n_rows, n_states, successors)
+    columns.sort(axis=1)
     probabilities = rng.standard_exponential((n_rows, successors))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    indptr = np.arange(0, n_rows * successors + 1, successors)
+    indptr = np.arange(0, n_rows * successors + 1, successors, dtype=columns.dtype)
     rows = sparse.csr_array((probabilities.ravel(), columns.ravel(), indptr), shape=(n_rows, n_states))
     return FiniteMDP(rows, rng.standard_normal((n_states, n_actions)), gamma)
 
 
-def _distinct(rng: np.random.Generator, n_rows: int, n_states: int, count: int) -> NDArray[np.int64]:
-    """`count` distinct states per row, every subset equally likely."""
+def _distinct(rng: np.random.Generator, n_rows: int, n_states: int, count: int) -> NDArray[Any]:
+    """`count` distinct states per row, every subset equally likely; in 32 bits where these hold every index."""
+    index = np.int32 if n_rows * count < np.iinfo(np.int32).max else np.int64
     if count * count > 4 * n_states:  # nearly every independent draw would repeat a state
-        return np.stack([rng.choice(n_states, count, replace=False) for _ in range(n_rows)])
-    columns = rng.integers(n_states, size=(n_rows, count))
+        return np.stack([rng.choice(n_states, count, replace=False).astype(index) for _ in range(n_rows)])
+    columns = rng.integers(n_states, size=(n_rows, count)).astype(index)
     again = np.arange(n_rows)
     while again.size:
         ordered = np.sort(columns[again], axis=1)

@@ -11,6 +11,7 @@ from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.zoo.chains import chain, river_swim
+from ipe.zoo.deep_sea import deep_sea
 from ipe.zoo.garnets import garnet
 from ipe.zoo.gymnasium_tables import from_gymnasium
 from ipe.zoo.structures import queue, ring_walk, slippery_grid, smooth_line
@@ -38,6 +39,7 @@ ZOO: dict[str, Entry] = {
     },
     "river-swim": Entry(river_swim, "n states in a row, a current against the swim to the large reward"),
     "chain": Entry(chain, "n states in a row, a reward at the right end, terminal or not"),
+    "deep-sea": Entry(deep_sea, "n x n cells, and one of 2^n ways down leads to the treasure"),
     "garnet": Entry(garnet, "a random MDP: n_states, n_actions, successors, seed"),
     "slippery-grid": Entry(slippery_grid, "n x n cells, four moves that slip to their sides"),
     "queue": Entry(queue, "a queue of up to n - 1 customers and three paces of service"),

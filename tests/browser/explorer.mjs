@@ -228,12 +228,12 @@ scenarios.play = async () => {
   assert.match(await text(page, "run-said"), /step 500 of 500/);
   assert.ok(await page.isDisabled("#play"));
   const shown = new Set();
-  for (const name of ["epsilon-greedy", "linear", "ipe", "epsilon-ipe"]) {
+  for (const name of ["epsilon-greedy", "linear", "ipe", "epsilon-ipe", "tau-ipe"]) {
     await page.check(`input[name=run][value=${name}]`);
     await frames(page);
     shown.add(await page.locator("#plane .trace-line.estimates").getAttribute("d"));
   }
-  assert.equal(shown.size, 4);
+  assert.equal(shown.size, 4); // with two actions, tau-IPE is epsilon-IPE
   await hashOf(page, "done", /^500$/);
   await page.fill("#alphaPi", "0.5"); // the same run, as it would have been
   await frames(page);

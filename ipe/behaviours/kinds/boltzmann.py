@@ -33,7 +33,7 @@ def boltzmann(q: AnyArray, temperature: AnyArray, allowed: AnyArray | None = Non
     return softmax(namespace(q).maximum(gap, -1000.0 * temperature) / temperature, allowed)
 
 
-TEMPERATURE = Hyperparameter("temperature", "The temperature of Boltzmann behaviour.", 1.0, above=True)
+TEMPERATURE = Hyperparameter("temperature", "The temperature of the softmax over Q.", 1.0, above=True)
 
 declare(
     Behaviour(

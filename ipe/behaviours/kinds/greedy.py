@@ -25,3 +25,12 @@ declare(
         ),
     )
 )
+
+declare(
+    Behaviour(
+        "fixed-epsilon",
+        "epsilon-greedily, with an epsilon that never changes",
+        epsilon=lambda view, numbers: numbers["fixed_epsilon"],
+        hyperparameters=(Hyperparameter("fixed_epsilon", "The probability of acting at random.", 0.1, high=1.0),),
+    )
+)

@@ -75,6 +75,7 @@ class Environment:
         self._env_step = env.step
         self._actions = array("i")
         self._over = True
+        self._before: NDArray[Any] | None = None  # the observation before, where observations are stacks
 
     def reset(self) -> NDArray[Any]:
         """Start the next episode, and return its first observation.
@@ -90,6 +91,9 @@ class Environment:
             if not isinstance(started, tuple) or len(started) != 2:
                 raise EnvironmentFailure(f"reset must return (observation, info), it returned {_form(started)}")
             observation = self._encode(started[0])
+            if self.spec.stack > 1:
+                self._before = None
+                self._check_stack(observation)
         except Exception as error:
             raise EnvironmentFailure(f"at the start of episode {self.episode}: {one_line(error)}") from error
         self._over = False
@@ -108,6 +112,8 @@ class Environment:
         try:
             observation, reward, terminated, truncated, _ = self._env_step(self._first_action + action)
             x = self._encode(observation)
+            if self._before is not None:
+                self._check_stack(x)
             reward = float(reward)
             if not -_LARGEST_REWARD <= reward <= _LARGEST_REWARD:  # false for NaN too
                 raise EnvironmentFailure(f"the reward is {reward:g}, expected a finite number of single precision")
@@ -192,6 +198,15 @@ class Environment:
             t = int(np.argmax(wrong))
             raise InputError(f"actions[{t}] = {actions[t]} is not one of the actions 0 to {self._n_actions - 1}")
         return episode, [int(action) for action in actions]
+
+    def _check_stack(self, observation: NDArray[Any]) -> None:
+        """Compare a stack of frames with the one before, of which the replay will take all frames but the newest."""
+        if not self.spec.layout.follows(self._before, observation):
+            raise EnvironmentFailure(
+                f"the observation is not a stack of the last {self.spec.stack} frames, as FrameStackObservation makes "
+                "them; set environment.stack to 1"
+            )
+        self._before = observation
 
     def _refusal(self, action: int) -> Exception:
         if self._over:

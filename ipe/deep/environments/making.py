@@ -18,10 +18,13 @@ from ipe.base.words import did_you_mean
 from ipe.deep.environments.environment import Environment
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
 from ipe.deep.environments.observations import read_action_space, read_observation_space
+from ipe.deep.environments.wrapping import atari_options, is_atari, preprocessed, stacked
 from ipe.deep.settings import EnvironmentSettings
 from ipe.errors import InputError
 
 _PROBE_STEPS = 16
+_ZOO = "zoo/"
+"""What the id of an environment begins with that is an MDP of the zoo."""
 _OURS = {"max_episode_steps": "frame_limit", "render_mode": None, "id": None, "disable_env_checker": None}
 
 
@@ -62,13 +65,18 @@ def _build(settings: EnvironmentSettings, seed: int, render_mode: str | None) ->
         import gymnasium
     except ImportError:
         raise missing_package(repr(settings.id), "Gymnasium", extra="gymnasium") from None
+    order = settings.channel_order
     if settings.id.lower().startswith("minatar/"):
         env = _make_minatar(settings, render_mode)
+        order = "last" if order == "auto" else order  # Seaquest has as many channels as pixels to a side
+    elif settings.id.startswith(_ZOO):
+        env = _make_of_the_zoo(settings)
     else:
         env = _make_gymnasium(gymnasium, settings, render_mode)
     try:
         actions, first_action = read_action_space(env.action_space, settings.id)
-        spec, encode = read_observation_space(env.observation_space, settings.id, actions)
+        env, stack = stacked(env, settings)
+        spec, encode = read_observation_space(env.observation_space, settings.id, actions, stack, order)
     except BaseException:
         env.close()
         raise
@@ -84,30 +92,44 @@ def _make_minatar(settings: EnvironmentSettings, render_mode: str | None) -> Any
     return env if settings.frame_limit is None else TimeLimit(env, settings.frame_limit)
 
 
+def _make_of_the_zoo(settings: EnvironmentSettings) -> Any:
+    from gymnasium.wrappers import TimeLimit
+
+    from ipe.zoo.environments import zoo_environment
+
+    env = zoo_environment(settings.id.removeprefix(_ZOO), dict(settings.options))
+    return env if settings.frame_limit is None else TimeLimit(env, settings.frame_limit)
+
+
 def _make_gymnasium(gymnasium: Any, settings: EnvironmentSettings, render_mode: str | None) -> Any:
     for key in settings.options:
         if key in _OURS:
             instead = f"; the setting for it is {_OURS[key]}" if _OURS[key] else ""
             raise InputError(f"{settings.id}: {key} cannot be an option{instead}")
     module, _, env_id = settings.id.rpartition(":")
-    if module:
+    if env_id.startswith("ALE/") and module in ("", "ale_py"):
+        _import_atari(settings.id)
+    elif module:
         _import(module, settings.id)
     if env_id not in gymnasium.registry:
         where = f"after importing {module}, " if module else ""
         raise InputError(where + _unknown(env_id, list(gymnasium.registry), gymnasium.__version__))
     _import_box2d_quietly(gymnasium.registry[env_id].entry_point)
-    arguments: dict[str, Any] = dict(settings.options)
+    atari = is_atari(settings)
+    arguments: dict[str, Any] = atari_options(settings) if atari else dict(settings.options)
     if render_mode is not None:  # an environment without pictures need not take the argument
         arguments["render_mode"] = render_mode
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # pygame greets on standard output
+    limit = None if atari else settings.frame_limit
     try:
-        return gymnasium.make(env_id, max_episode_steps=settings.frame_limit, disable_env_checker=True, **arguments)
+        env = gymnasium.make(env_id, max_episode_steps=limit, disable_env_checker=True, **arguments)
     except gymnasium.error.DependencyNotInstalled as error:
         raise InputError(_missing(settings.id, error)) from error
     except Exception as error:  # whatever the environment's own constructor raises for these arguments
         given = ", ".join(f"{key}={value!r}" for key, value in settings.options.items())
         text = one_line(error).partition(" was raised from the environment creator")[0]
         raise InputError(f"{settings.id}{given and f'({given})'} cannot be made: {text}") from error
+    return preprocessed(env, settings) if atari else env
 
 
 def _import_box2d_quietly(entry_point: Any) -> None:
@@ -117,6 +139,14 @@ def _import_box2d_quietly(entry_point: Any) -> None:
     with warnings.catch_warnings(), contextlib.suppress(ImportError):  # if it is missing, `gymnasium.make` says so
         warnings.filterwarnings("ignore", "builtin type [Ss]wig", DeprecationWarning)
         importlib.import_module("Box2D")
+
+
+def _import_atari(full_id: str) -> None:
+    try:
+        atari = importlib.import_module("ale_py")
+    except ImportError:
+        raise missing_package(full_id, "ale-py") from None
+    atari.ALEInterface.setLoggerMode(atari.LoggerMode.Error)  # it greets on standard error
 
 
 def _import(module: str, full_id: str) -> None:

@@ -8,7 +8,9 @@
 | `Box` of integers or booleans between 0 and 1, `MultiBinary` | vector or image, uint8, binary |
 | `Discrete` | its one-hot vector, uint8, binary |
 
-Images have the axes (height, width, channels); a channel is added to those with two axes.
+Images have the axes (height, width, channels); a channel is added to those with two axes, and channels that come first
+are moved. A stack of the last k frames, with the axes (k, *frame), becomes one array whose last axis holds the frames
+one after the other, the newest last (`ipe.deep.environments.layouts`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.deep.environments.failure import EnvironmentFailure
+from ipe.deep.environments.layouts import PLAIN, Layout, read_layout
 from ipe.errors import InputError
 
 Encoder = Callable[[Any], NDArray[Any]]
@@ -51,14 +54,18 @@ class EnvironmentSpec:
     """The number that a network multiplies observations by: 1/255 for images of bytes, else 1."""
     actions: int
     """The number of actions, which are 0, ..., actions - 1."""
+    layout: Layout = PLAIN
+    """How the environment's observations lie: in stacks of frames, with their channels first or last."""
+
+    @property
+    def stack(self) -> int:
+        """The number of frames in an observation."""
+        return self.layout.stack
 
 
 def read_action_space(space: Any, name: str) -> tuple[int, int]:
-    """Return the number of actions, and the environment's number for the first.
-
-    Raises:
-        InputError: unless the space is `Discrete`.
-    """
+    """Return the number of actions, and the environment's number for the first; a space that is not `Discrete` is
+    refused."""
     from gymnasium.spaces import Box, Discrete
 
     if not isinstance(space, Discrete):
@@ -67,42 +74,43 @@ def read_action_space(space: Any, name: str) -> tuple[int, int]:
     return int(space.n), int(space.start)
 
 
-def read_observation_space(space: Any, name: str, actions: int) -> tuple[EnvironmentSpec, Encoder]:
+def read_observation_space(
+    space: Any, name: str, actions: int, stack: int = 1, order: str = "last"
+) -> tuple[EnvironmentSpec, Encoder]:
     """Return the spec of an environment with this observation space, and the function that encodes its observations.
-
-    Raises:
-        InputError: for a space that is not in this module's table.
-    """
+    With a stack of more than 1, the first axis are frames. A space that is not in this module's table is refused, and
+    so is an image whose channels are not known."""
     from gymnasium.spaces import Box, Discrete, MultiBinary
 
     if isinstance(space, Discrete):
         n = int(space.n)
-        return _spec(name, (n,), actions, _UINT8, binary=True), partial(_one_hot, n, int(space.start))
+        return _spec(name, (n,), actions, _UINT8, PLAIN, binary=True), partial(_one_hot, n, int(space.start))
     if not isinstance(space, Box | MultiBinary):
         raise InputError(f"{name}: expected a Box, MultiBinary or Discrete observation space, found {_found(space)}")
     shape = tuple(int(n) for n in space.shape)
-    if not 1 <= len(shape) <= 3 or 0 in shape:
-        raise InputError(f"{name}: expected observations with 1, 2 or 3 axes, none empty, found {_found(space)}")
+    frame = shape[1:] if stack > 1 else shape
+    if not 1 <= len(frame) <= 3 or 0 in shape:
+        axes = "1, 2 or 3 axes in each frame" if stack > 1 else "1, 2 or 3 axes"
+        raise InputError(f"{name}: expected observations with {axes}, none empty, found {_found(space)}")
+    layout = read_layout(frame, stack, order, name)
     dtype = np.dtype(space.dtype)
     whole = dtype.kind in "biu"
     if isinstance(space, MultiBinary) or (whole and bool(np.all(space.low >= 0) and np.all(space.high <= 1))):
-        return _spec(name, shape, actions, _UINT8, binary=True), partial(_bytes, shape, 1)
-    if dtype == _UINT8 and len(shape) > 1:
-        return _spec(name, shape, actions, _UINT8, binary=False), partial(_bytes, shape, 255)
-    return _spec(name, shape, actions, _FLOAT32, binary=False), partial(_floats, shape)
+        return _spec(name, frame, actions, _UINT8, layout, binary=True), partial(_bytes, shape, 1, layout)
+    if dtype == _UINT8 and len(frame) > 1:
+        return _spec(name, frame, actions, _UINT8, layout, binary=False), partial(_bytes, shape, 255, layout)
+    return _spec(name, frame, actions, _FLOAT32, layout, binary=False), partial(_floats, shape, layout)
 
 
-def _spec(name: str, shape: tuple[int, ...], actions: int, dtype: np.dtype[Any], *, binary: bool) -> EnvironmentSpec:
-    image = len(shape) > 1
+def _spec(
+    name: str, frame: tuple[int, ...], actions: int, dtype: np.dtype[Any], layout: Layout, *, binary: bool
+) -> EnvironmentSpec:
+    image = len(frame) > 1
     scale = 1.0 / 255.0 if image and dtype == _UINT8 and not binary else 1.0
-    return EnvironmentSpec(name, _with_channel(shape), dtype, image, binary, scale, actions)
+    return EnvironmentSpec(name, layout.shape(frame), dtype, image, binary, scale, actions, layout)
 
 
-def _with_channel(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (*shape, 1) if len(shape) == 2 else shape
-
-
-def _floats(shape: tuple[int, ...], observation: Any) -> NDArray[Any]:
+def _floats(shape: tuple[int, ...], layout: Layout, observation: Any) -> NDArray[Any]:
     x: NDArray[Any]
     if getattr(observation, "dtype", None) == _FLOAT32:
         x = observation.copy()  # environments may reuse their array
@@ -117,10 +125,10 @@ def _floats(shape: tuple[int, ...], observation: Any) -> NDArray[Any]:
         at = _first(~np.isfinite(x))
         found = f"{np.asarray(observation)[at]:g} at {_index(at)}"
         raise EnvironmentFailure(f"the observation is {found}, expected a finite number of single precision")
-    return x if len(shape) != 2 else x[:, :, None]
+    return x if layout.plain and len(shape) != 2 else layout.arrange(x)
 
 
-def _bytes(shape: tuple[int, ...], largest: int, observation: Any) -> NDArray[Any]:
+def _bytes(shape: tuple[int, ...], largest: int, layout: Layout, observation: Any) -> NDArray[Any]:
     x = np.array(observation, order="C")
     if x.shape != shape:
         raise _other_shape(shape, x.shape)
@@ -134,7 +142,7 @@ def _bytes(shape: tuple[int, ...], largest: int, observation: Any) -> NDArray[An
                 f"the observation is {x[at]:g} at {_index(at)}, expected a whole number from 0 to {largest}"
             )
         x = x.astype(_UINT8)
-    return x if len(shape) != 2 else x[:, :, None]
+    return x if layout.plain and len(shape) != 2 else layout.arrange(x)
 
 
 def _one_hot(n: int, start: int, observation: Any) -> NDArray[Any]:

@@ -45,11 +45,8 @@ class DamagedError(UnavailableError):
 
 
 def choose(architecture: Architecture) -> str:
-    """Return which products a new run uses: "native" or "xla".
-
-    Raises:
-        InputError: the environment variable asks for products that this machine or this network cannot have.
-    """
+    """Return which products a new run uses: "native" or "xla". An environment variable that asks for products that this
+    machine or this network cannot have is refused."""
     wanted = os.environ.get(VARIABLE, "")
     if wanted not in ("", "native", "xla"):
         raise InputError(f"{VARIABLE}: must be native or xla, found {wanted!r}")
@@ -63,6 +60,8 @@ def choose(architecture: Architecture) -> str:
 
 def reason(architecture: Architecture) -> str:
     """Return why a network's products cannot be native ones; an empty text if they can."""
+    if architecture.atari:
+        return "the network atari has XLA's convolutions"
     for name, size in (("width", architecture.width), ("channels", architecture.channels)):
         if size % LANES and (name == "width" or architecture.image):
             return f"{name} must be a multiple of {LANES}, found {size}"
@@ -94,11 +93,7 @@ def registered() -> str:
 
 
 def loaded() -> ctypes.CDLL:
-    """Load the library, after compiling it if this machine has not done so yet.
-
-    Raises:
-        UnavailableError: if that is not possible.
-    """
+    """Load the library, after compiling it if this machine has not done so yet; an `UnavailableError` says why not."""
     compiler = _compiler()
     folder = cache_folder(os.environ, "native")
     if folder is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +14,10 @@ from ipe.analysis.bootstrap import Seed, check_generator
 from ipe.analysis.curves import WINDOW
 from ipe.analysis.differences import compare_settings
 from ipe.analysis.findings import TOLERANCE, Findings, Row
+from ipe.analysis.halving import CaseSelection
 from ipe.analysis.panels import SensitivityPanel
+from ipe.analysis.provenance import RunCost
+from ipe.analysis.sensitivity import SensitivityCurve
 from ipe.analysis.series import Series, unfinished_runs
 from ipe.base.arrays import Array
 from ipe.base.looks import slot_of
@@ -33,14 +36,8 @@ _RESOLUTION = 4000.0
 def environment_data(
     findings: Findings, panels: Sequence[SensitivityPanel], *, seed: Seed, step: Step | None = None
 ) -> dict[str, Any]:
-    """One environment: its settings with their curves, the comparisons, the sensitivity.
-
-    Args:
-        findings: what the environment's runs say.
-        panels: the environment's sensitivity curves.
-        seed: a seed or a generator for the bootstrap of the curves.
-        step: a function that is called before each setting, with what is done, how much is done and how much there is.
-    """
+    """One environment: its settings with their curves, the comparisons, the sensitivity. `step` is called before each
+    setting."""
     rows = [*findings.ranking, *findings.fresh]
     index = {id(row.series): i for i, row in enumerate(rows)}
     decimals = _decimals([row.series.curves for row in rows])
@@ -80,9 +77,43 @@ def environment_data(
         ],
         "differences": compare_settings([row.series.setting.settings.model_dump() for row in findings.contenders])[1],
         "tolerance": TOLERANCE,
-        "sensitivity": [_panel(panel, index) for panel in panels],
+        "sensitivity": [_panel(panel) for panel in panels],
         "unfinished": unfinished_runs(findings.group),
         "problems": findings.problems,
+    }
+
+
+def cost_data(cost: RunCost) -> dict[str, Any]:
+    """What the runs took: core-hours, processors and dates."""
+    return {
+        "coreHours": number(cost.core_hours),
+        "machines": list(cost.machines),
+        "first": cost.first,
+        "last": cost.last,
+    }
+
+
+def selection_data(found: CaseSelection) -> dict[str, Any]:
+    """How successive halving chose the setting of a case: every rung, what it cut, and how sure the choice is."""
+    rungs = [
+        {
+            "frames": rung.frames,
+            "runs": rung.runs,
+            "settings": rung.settings,
+            "kept": rung.kept,
+            "bar": number(rung.bar),
+            "beaten": number(rung.beaten),
+            "cut": [[one.name, number(one.mean), number(one.standard_error)] for one in rung.cut],
+        }
+        for rung in found.rungs
+    ]
+    return {
+        "environment": found.environment,
+        "case": found.case,
+        "chosen": found.chosen,
+        "probabilityOfFinalists": number(found.probability_of_finalists),
+        "probability": number(found.probability),
+        "rungs": rungs,
     }
 
 
@@ -193,7 +224,7 @@ def _range(values: Array | None) -> dict[str, Any] | None:
     return {"mean": mean} if low == high else {"mean": mean, "low": low, "high": high}
 
 
-def _panel(panel: SensitivityPanel, index: Mapping[int, int]) -> dict[str, Any]:
+def _panel(panel: SensitivityPanel) -> dict[str, Any]:
     curves = []
     for case, curve in panel.curves.items():
         points = [
@@ -202,13 +233,20 @@ def _panel(panel: SensitivityPanel, index: Mapping[int, int]) -> dict[str, Any]:
                 "mean": number(float(curve.mean[i])),
                 "error": number(float(curve.error[i])),
                 "n": curve.n[i],
-                "setting": index[id(panel.series[case][curve.settings[i]])],
+                "setting": panel.series[case][curve.settings[i]].setting.name,
+                "frames": panel.series[case][curve.settings[i]].setting.settings.frames,
                 "candidates": curve.candidates[i],
+                **_cut(curve, i),
             }
             for i, value in enumerate(curve.values)
         ]
         curves.append({"case": case, "kind": curve.kind, "points": points})
     return {"hyperparameter": panel.hyperparameter, "values": panel.values, "curves": curves}
+
+
+def _cut(curve: SensitivityCurve, i: int) -> dict[str, Any]:
+    cut = curve.cut[i] if curve.cut else None
+    return {} if cut is None else {"cut": cut.frames, "chosen": number(cut.chosen)}
 
 
 def _decimals(curves: Sequence[Array]) -> int:

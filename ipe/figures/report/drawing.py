@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ipe.analysis import bootstrap_band
+from ipe.analysis.differences import differences_sentence
 from ipe.analysis.findings import Findings, Row
 from ipe.analysis.panels import SensitivityPanel
 from ipe.experiments.declared import Setting
@@ -20,28 +21,22 @@ from ipe.figures.style import line_styles, new_figure, style
 
 
 def draw_curves(findings: Findings, *, seed: int = 0) -> Figure | None:
-    """The contenders' learning curves: mean, 95% bootstrap interval of it, single runs.
-
-    Args:
-        findings: the findings of one environment.
-        seed: the seed of the bootstrap.
-
-    Returns:
-        The figure; None if no contender has a curve.
-    """
+    """The contenders' learning curves: mean, 95% bootstrap interval of it, single runs; None if no contender has a
+    curve."""
     rows = [row for row in findings.contenders if np.isfinite(row.series.curves).any()]
     if not rows:
         return None
     groups = {name: row.series.curves for name, row in zip(short_names(rows), rows, strict=True)}
     bands = {name: bootstrap_band(values, seed=seed) for name, values in groups.items()}
-    behaviours = dict(zip(groups, (row.series.setting.settings.behaviour for row in rows), strict=True))
+    chosen = dict(zip(groups, (row.series.setting.settings for row in rows), strict=True))
     return learning_curves(
         groups,
         findings.group.grid,
         bands=bands,
         band="95% bootstrap interval",
-        behaviours=behaviours,
+        behaviours={name: settings.behaviour for name, settings in chosen.items()},
         title=findings.group.environment,
+        note=differences_sentence({name: one.model_dump(exclude={"behaviour"}) for name, one in chosen.items()}),
     )
 
 
@@ -88,10 +83,6 @@ def draw_panels(panels: Sequence[SensitivityPanel], chosen: Sequence[Row]) -> Fi
     """The sensitivity curves, a panel per hyperparameter and a line per case; None if nothing was varied.
 
     Values stand at equal distances, each with its tick: grids are geometric, irregular, or words.
-
-    Args:
-        panels: the curves to draw.
-        chosen: the chosen setting of each case, which decides how the case is drawn.
     """
     if not panels:
         return None
@@ -100,7 +91,9 @@ def draw_panels(panels: Sequence[SensitivityPanel], chosen: Sequence[Row]) -> Fi
     for panel in panels:
         lines = [_line(panel, row) for row in chosen]
         drawn.append(Panel(panel.hyperparameter, "", False, [lines]))
-    figure = draw_sensitivity(drawn, [f"AUC ± standard error,\n{' and '.join(sorted(kinds))}"], [None])
+    cut = any(any(curve.cut) for panel in panels for curve in panel.curves.values())
+    hollow = "\n(hollow: cut off)" if cut else ""
+    figure = draw_sensitivity(drawn, [f"AUC ± standard error,\n{' and '.join(sorted(kinds))}{hollow}"], [None])
     for ax, panel in zip(figure.axes, panels, strict=True):
         crowded = len(panel.values) > 5 or sum(len(words(value)) for value in panel.values) > 22
         ax.set_xticks(range(len(panel.values)), [words(value) for value in panel.values], rotation=45 if crowded else 0)
@@ -144,7 +137,8 @@ def _line(panel: SensitivityPanel, row: Row) -> Curve:
     if curve is None:  # this case does not have the hyperparameter; its empty line keeps its place in the legend
         return Curve(case, np.empty(0), np.empty(0), np.empty(0), behaviour)
     at = np.array([panel.values.index(value) for value in curve.values], dtype=np.float64)
-    return Curve(case or "AUC", at, curve.mean, np.nan_to_num(curve.error), behaviour)
+    cut = np.array([np.nan if one is None else one.chosen for one in curve.cut]) if curve.cut else None
+    return Curve(case or "AUC", at, curve.mean, np.nan_to_num(curve.error), behaviour, cut)
 
 
 def _looks(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -17,11 +17,7 @@ Records: TypeAlias = Iterator[dict[str, Any]]
 
 
 def tables(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]]) -> dict[str, bytes]:
-    """The content of every table by the name of its file; a table without a row is left out.
-
-    Args:
-        found: the findings and the sensitivity panels of each environment.
-    """
+    """The content of every table by the name of its file; a table without a row is left out."""
     contents = {
         "ranking.csv": _csv(record for findings, _ in found for record in _ranking(findings)),
         "runs.csv": _csv(record for findings, _ in found for record in _runs(findings)),
@@ -122,4 +118,5 @@ def _sensitivity(findings: Findings, panels: Sequence[SensitivityPanel]) -> Reco
                     "n": curve.n[i],
                     "setting": panel.series[case][curve.settings[i]].setting.name,
                     "candidates": curve.candidates[i],
+                    **({"cut_at_frames": getattr(curve.cut[i], "frames", "")} if curve.cut else {}),
                 }

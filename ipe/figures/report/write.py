@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from ipe.analysis import Claim, claims_markdown, claims_records
 from ipe.analysis.findings import Findings, findings_of
+from ipe.analysis.halving import CaseSelection
 from ipe.analysis.panels import SensitivityPanel, sensitivity_panels
-from ipe.analysis.series import Failed, read_groups
+from ipe.analysis.provenance import RunCost
+from ipe.analysis.series import Failed, Group, read_groups
 from ipe.base.atomic import check_folder, write_files
 from ipe.deep.machine import versions
 from ipe.experiments.results import Results
-from ipe.figures.report.data import Step, environment_data, settings_data
+from ipe.figures.report.data import Step, cost_data, environment_data, selection_data, settings_data
 from ipe.figures.report.drawing import draw_curves, draw_exploration, draw_panels, draw_profiles
 from ipe.figures.report.tables import tables
 from ipe.figures.style import figure_bytes
@@ -26,6 +32,23 @@ GRID_POINTS = 250
 """Frames at which the page's curves are drawn: about as many as a screen tells apart."""
 
 
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure for the page.
+
+    Attributes:
+        name: the name of its file, without a suffix.
+        title: the title of its section.
+        caption: what it shows.
+        figure: the figure.
+    """
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+
 def write_report(
     results: Results,
     out: str | os.PathLike[str],
@@ -34,6 +57,10 @@ def write_report(
     claims: Sequence[Claim] = (),
     made_with: Mapping[str, Sequence[str]] | None = None,
     confirm: Results | None = None,
+    panels: Mapping[str, Sequence[SensitivityPanel]] | None = None,
+    selected: Sequence[CaseSelection] = (),
+    pictures: Sequence[Picture] = (),
+    cost: RunCost | None = None,
     grid_points: int = GRID_POINTS,
     failed: Failed = "keep",
     seed: int = 0,
@@ -53,6 +80,11 @@ def write_report(
         made_with: the versions that the runs were made with (`run_versions` of the store's folder).
         confirm: fresh runs of the chosen settings. Comparisons then rest on these runs: a setting that is reported on
             the same runs that chose it looks better than it is.
+        panels: the sensitivity curves of another sweep, by environment, which the page shows in the place of the
+            sweep's own.
+        selected: how successive halving chose the settings of each case.
+        pictures: more figures, which the page shows after the claims.
+        cost: what the runs took (`ipe.analysis.provenance.run_cost` of the store's folder).
         grid_points: the number of frames at which the curves are drawn.
         failed: the score of a run that failed or diverged: "keep" its last mean to the end, or the "worst" of all runs.
         seed: the seed of the bootstrap.
@@ -68,21 +100,24 @@ def write_report(
     folder = Path(out)
     check_folder(folder, overwrite)
     groups = read_groups(results, confirm, grid_points=grid_points, failed=failed)
-    found: list[tuple[Findings, list[SensitivityPanel]]] = []
+    found: list[tuple[Findings, Sequence[SensitivityPanel]]] = []
     for i, group in enumerate(groups):
         if step is not None:
             step("ranking", i, len(groups))
-        found.append((findings_of(group, seed=seed), sensitivity_panels(results.sweep, group)))
+        found.append((findings_of(group, seed=seed), _panels(results, group, panels)))
     files = {**_figures(found, seed), **tables(found)}
+    files |= {f"{picture.name}.png": figure_bytes(picture.figure, ".png") for picture in pictures}
     if claims:
         files["claims.md"] = claims_markdown(claims).encode()
-    environments = [environment_data(findings, panels, seed=seed, step=step) for findings, panels in found]
+    environments = [environment_data(findings, shown, seed=seed, step=step) for findings, shown in found]
     data = {
         "format": "ipe.report",
         "schema": 1,
         "title": results.sweep.name if title is None else title,
         "sweep": results.sweep.name,
-        "oneAtATime": results.sweep.one_at_a_time,
+        "pictures": [_picture(picture, files[f"{picture.name}.png"]) for picture in pictures],
+        "cost": None if cost is None else cost_data(cost),
+        "selection": [selection_data(one) for one in selected],
         "failedScore": failed,
         "confirmed": confirm is not None,
         "seeds": results.sweep.seeds,
@@ -93,21 +128,32 @@ def write_report(
         "versions": {"runs": dict(made_with) if made_with else None, "report": versions()},
         "files": sorted(files),
     }
-    files["report.html"] = page_html(str(data["title"]), WEB, ENTRY, data).encode()
+    files["report.html"] = page_html(str(data["title"]), WEB, ENTRY, data, images=bool(pictures)).encode()
     check_folder(folder, overwrite)  # again: the computation took a while
     write_files(folder, files)
     return [folder / name for name in ["report.html", *sorted(name for name in files if name != "report.html")]]
 
 
+def _picture(picture: Picture, content: bytes) -> dict[str, str]:
+    image = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    return {"name": picture.name, "title": picture.title, "caption": picture.caption, "image": image}
+
+
+def _panels(
+    results: Results, group: Group, other: Mapping[str, Sequence[SensitivityPanel]] | None
+) -> Sequence[SensitivityPanel]:
+    return sensitivity_panels(results.sweep, group) if other is None else other.get(group.environment, ())
+
+
 def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed: int) -> dict[str, bytes]:
     out: dict[str, bytes] = {}
-    for findings, panels in found:
+    for findings, shown in found:
         prefix = "" if len(found) == 1 else f"{_file_name(findings.group.environment)}-"
         drawn = {
             "learning_curves": draw_curves(findings, seed=seed),
             "exploration": draw_exploration(findings),
             "profiles": draw_profiles(findings),
-            "sensitivity": draw_panels(panels, findings.chosen),
+            "sensitivity": draw_panels(shown, findings.chosen),
         }
         for name, figure in drawn.items():
             if figure is not None:

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
-import jax
 import numpy as np
-import torch as th
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.dqn import DQN
-from torch.nn import functional
 
-from ipe.base.declarations import one_of
 from ipe.base.numbers import finite_number
-from ipe.behaviours import sample
+from ipe.base.words import one_of
 from ipe.errors import InputError
 from ipe.integrations.stable_baselines3.policies import (
     EpsilonIPECnnPolicy,
     EpsilonIPEMultiInputPolicy,
     EpsilonIPEPolicy,
     Exploring,
+    behaviour_on_policy,
     with_policy_network,
 )
-from ipe.updates import UPDATES, Transition
+from ipe.integrations.stable_baselines3.stepping import GRADIENTS, fuse
+from ipe.integrations.stable_baselines3.takeover import environment_for, plain_dqn, take_over
+from ipe.integrations.stable_baselines3.updating import update_in_turn, update_together
 
-_GRADIENTS: dict[str, Callable[..., Any]] = {
-    name: update.gradient for name, update in UPDATES.items() if update.gradient is not None
-}
-_COMPILED: dict[str, Callable[..., Any]] = {name: jax.jit(function) for name, function in _GRADIENTS.items()}
 _DELTA_Q = ("target", "online")
 _SCHEDULE = ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 
@@ -53,6 +49,9 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         env: the environment, one or vectorised, or its id.
         learning_rate: the learning rate of the Q-network; a number, or a function of the remaining progress (1 to 0).
         policy_learning_rate: the learning rate of the policy network; the same.
+        behaviour: how to act on both networks, a name of `ipe.behaviours.BEHAVIOURS`: epsilon-ipe; tau-ipe, Boltzmann
+            on Q at the temperature of the same entropy; ipe, the evaluation policy itself; or `package.module:name`,
+            one of your own that looks at an evaluation policy.
         policy_update: what the policy network descends: :math:`\delta^2` (paper), or :math:`|\delta|` (absolute).
         entropy_bonus: the weight :math:`\tau` of the entropy.
         delta_q: whose Q stands in :math:`\delta`: the target network's, or the online network's, updated.
@@ -83,6 +82,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         learning_rate: float | Callable[[float], float] = 1e-4,
         *,
         policy_learning_rate: float | Callable[[float], float] = 1e-3,
+        behaviour: str = "epsilon-ipe",
         policy_update: str = "paper",
         entropy_bonus: float = 0.0,
         delta_q: Literal["target", "online"] = "target",
@@ -92,6 +92,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         _refuse_schedule(dqn)
         super().__init__(policy, env, learning_rate, _init_setup_model=False, **dqn)
         self.policy_learning_rate = policy_learning_rate
+        self.behaviour_name = behaviour
         self.policy_update = policy_update
         self.entropy_bonus = entropy_bonus
         self.delta_q = delta_q
@@ -104,7 +105,59 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
     def load(cls, path: Any, env: Any = None, *args: Any, **changes: Any) -> Self:
         """A model from a file; arguments as for `stable_baselines3.DQN.load`."""
         _refuse_schedule(changes)
+        if "behaviour" in changes:  # Stable-Baselines3 sets attributes, and `behaviour` is a method
+            changes["behaviour_name"] = changes.pop("behaviour")
         return super().load(path, env, *args, **changes)  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_dqn(
+        cls,
+        model: Any,
+        env: Any = None,
+        *,
+        device: Any = "auto",
+        policy_learning_rate: float | Callable[[float], float] = 1e-3,
+        behaviour: str = "epsilon-ipe",
+        policy_update: str = "paper",
+        entropy_bonus: float = 0.0,
+        delta_q: Literal["target", "online"] = "target",
+    ) -> Self:
+        """A model that goes on where a plain DQN stopped, without its schedule of epsilon.
+
+        It has the DQN's settings, both of its Q-networks, its optimiser's state, its counters, its environment with the
+        last observation, and its replay. The policy network starts anew. Networks and optimiser are copied; the
+        replay and the environment are the DQN's own, so that one of the two models should learn from then on. After a
+        file: its replay is a file apart, which `load_replay_buffer` reads. `learn(..., reset_num_timesteps=False)` goes
+        on without another warm-up.
+
+        Args:
+            model: a `stable_baselines3.DQN`, or the path of a saved one. (It is unpickled: trust it.)
+            env: another environment to go on in, or its id. It has the same spaces, and learning begins with a reset.
+            device: for a path, the device of the networks.
+            policy_learning_rate: as for the class, and so are the others.
+            behaviour: how to act.
+            policy_update: what the policy network descends.
+            entropy_bonus: the weight of the entropy.
+            delta_q: whose Q stands in delta.
+
+        Raises:
+            InputError: the model is no plain DQN, its policy class has no policy network, or `env` does not fit it.
+
+        Example:
+            >>> from stable_baselines3 import DQN
+            >>> plain = DQN("MlpPolicy", "CartPole-v1", learning_starts=50, seed=0).learn(100)
+            >>> model = EpsilonIPEDQN.from_dqn(plain).learn(100, reset_num_timesteps=False)
+            >>> model.num_timesteps, model.replay_buffer.size()
+            (200, 200)
+        """
+        plain = plain_dqn(model, env, device)
+        env = plain.get_env() if plain is not model else environment_for(plain, env)
+        new = cls(
+            plain.policy_class, env, device=plain.device, _init_setup_model=False, behaviour=behaviour, delta_q=delta_q,
+            policy_learning_rate=policy_learning_rate, policy_update=policy_update, entropy_bonus=entropy_bonus,
+        )  # fmt: skip
+        take_over(new, plain, env)
+        return new
 
     def _setup_model(self) -> None:
         self._check_settings()
@@ -116,7 +169,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         if resumed is not None:
             self.generator = resumed
         self._generator_seed = self.seed
-        self.policy.generator = self.generator
+        self.policy.generator, self.policy.acts = self.generator, self.behaviour_name
         update_learning_rate(self.policy.policy_optimizer, self.policy_lr_schedule(1))
 
     def _setup_lr_schedule(self) -> None:
@@ -124,7 +177,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         self.policy_lr_schedule = FloatSchedule(self.policy_learning_rate)
 
     def _check_settings(self) -> None:
-        one_of(self.policy_update, _GRADIENTS, "policy_update")
+        behaviour_on_policy(self.behaviour_name)
+        one_of(self.policy_update, GRADIENTS, "policy_update")
         one_of(self.delta_q, _DELTA_Q, "delta_q")
         _check_number("entropy_bonus", self.entropy_bonus)
         if not callable(self.policy_learning_rate):
@@ -158,7 +212,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """The action in each state: greedy on Q if `deterministic`, else epsilon-IPE's.
+        """The action in each state: greedy on Q if `deterministic`, else drawn as the model explores.
 
         Args:
             observation: one observation or a batch of them.
@@ -177,7 +231,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
             return super()._sample_action(learning_starts, action_noise, n_envs)  # type: ignore[no-any-return]
         seen = self.policy.behaviour(self.policy.obs_to_tensor(self._last_obs)[0])  # in evaluation mode already
         self._record_behaviour(float(seen.epsilon.mean()), float(seen.entropy.mean()))
-        actions = sample(self.generator, seen.pi)
+        actions = self.policy.drawn(seen)
         return actions, actions
 
     def _record_behaviour(self, epsilon: float, entropy: float) -> None:
@@ -197,60 +251,15 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         self._update_learning_rate(self.policy.optimizer)
         rate = self.policy_lr_schedule(self._current_progress_remaining)
         update_learning_rate(self.policy.policy_optimizer, rate)
-        losses, errors = [], []
-        for _ in range(gradient_steps):
-            batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
-            with th.no_grad():
-                q_next = self.q_net_target(batch.next_observations)
-            losses.append(self._update_q(batch, q_next))
-            errors.append(self._update_policy(batch, q_next))
+        update = update_together if self.delta_q == "target" else update_in_turn
+        draw = partial(self.replay_buffer.sample, batch_size, env=self._vec_normalize_env)
+        steps = [update(self, draw()) for _ in range(gradient_steps)]
+        losses, errors = zip(*steps, strict=True)
         self._n_updates += gradient_steps
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/loss", np.mean(losses))
         self.logger.record("train/ipe_error", np.mean(errors))
         self.logger.record("train/policy_learning_rate", rate)
-
-    def _update_q(self, batch: Any, q_next: Any) -> float:
-        """DQN's update of the Q-network, written out: DQN.train does not hand out its minibatch."""
-        target = batch.rewards + (1 - batch.dones) * self._discounts(batch) * q_next.max(dim=1, keepdim=True).values
-        q_sa = th.gather(self.q_net(batch.observations), dim=1, index=batch.actions.long())
-        loss = functional.smooth_l1_loss(q_sa, target)
-        self._step(self.policy.optimizer, self.q_net, loss)
-        return float(loss.item())
-
-    def _update_policy(self, batch: Any, q_next: Any) -> float:
-        """One step of the policy network; the mean absolute delta before it."""
-        with th.no_grad():
-            if self.delta_q == "online":
-                self.q_net.set_training_mode(False)  # statistics and dropout are for the Q-network's update
-                q_here, q_next = self.q_net(batch.observations), self.q_net(batch.next_observations)
-                self.q_net.set_training_mode(True)
-            else:
-                q_here = self.q_net_target(batch.observations)
-            q_sa = th.gather(q_here, dim=1, index=batch.actions.long()).squeeze(1)
-        theta = self.policy.policy_net(batch.next_observations)
-        columns = (q_sa, batch.rewards.squeeze(1), self._discounts(batch).squeeze(1), batch.dones.squeeze(1), q_next)
-        logits, functions = theta.detach(), _GRADIENTS
-        if theta.device.type == "cpu":  # the same memory; on minibatches this small one compiled call is the fastest
-            logits, functions = logits.numpy(), _COMPILED
-            columns = tuple(column.numpy() for column in columns)
-        bonus = {"tau": float(self.entropy_bonus)} if self.entropy_bonus else {}
-        gradient, delta = functions[self.policy_update](logits, Transition(*columns), **bonus)
-        if functions is _COMPILED:
-            gradient, delta = np.asarray(gradient), np.asarray(delta)
-        slope = th.as_tensor(gradient / len(gradient))
-        self._step(self.policy.policy_optimizer, self.policy.policy_net, theta, slope)
-        return float(abs(delta).mean())
-
-    def _step(self, optimizer: Any, network: Any, outputs: Any, gradient: Any = None) -> None:
-        optimizer.zero_grad()
-        outputs.backward(gradient)
-        th.nn.utils.clip_grad_norm_(network.parameters(), self.max_grad_norm)
-        optimizer.step()
-
-    def _discounts(self, batch: Any) -> Any:
-        """Gamma, or what stands for it in each of the minibatch's n-step returns; shape (n, 1)."""
-        return th.full_like(batch.rewards, self.gamma) if batch.discounts is None else batch.discounts
 
     def learn(
         self,
@@ -276,10 +285,12 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
             _, load_path_or_dict, _ = load_from_zip_file(load_path_or_dict, device=device, load_data=False)
         if exact_match and "policy.policy_optimizer" not in load_path_or_dict:
             raise InputError(
-                "these are the parameters of a DQN without a policy network; to start from its values, make a new "
-                "EpsilonIPEDQN and call set_parameters(..., exact_match=False)"
+                "these are the parameters of a DQN without a policy network; to go on from it, use "
+                "EpsilonIPEDQN.from_dqn; to take its values only, set_parameters(..., exact_match=False)"
             )
         super().set_parameters(load_path_or_dict, exact_match, device)
+        for optimizer in (self.policy.optimizer, self.policy.policy_optimizer):
+            fuse(optimizer)
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         state_dicts, variables = super()._get_torch_save_params()

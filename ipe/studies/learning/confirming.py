@@ -14,16 +14,8 @@ FIRST_FRESH = 1_000_000
 
 
 def confirming_sweep(results: Results, seeds: int) -> Sweep:
-    """The sweep of the best setting of each case and environment, with seeds that the first one did not have:
-    1,000,000 and those after it.
-
-    Args:
-        results: the results of the whole sweep: a setting cannot be chosen before its runs are there.
-        seeds: the number of fresh runs of each setting.
-
-    Raises:
-        InputError: if runs are missing.
-    """
+    """The sweep of the best setting of each case and environment, with fresh seeds, 1,000,000 and those after it. It is
+    refused while runs are missing: a setting cannot be chosen before all its runs are there."""
     if seeds < 1:
         raise InputError(f"confirm_seeds must be 1 or more, found {seeds}")
     if results.missing:

@@ -7,7 +7,6 @@ hold if the interval lies on the other side, and depends (on the runs that were 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ipe.analysis import (
     Claim,
@@ -100,7 +99,7 @@ def better_end(words: str, first: Series, second: Series, grid: Frames) -> Claim
     return Claim("asymptote", "learning curves", words, above(difference), finding, numbers)
 
 
-def lower_variance(name: str, words: str, first: Series, second: Series, grid: Frames, *, ours: bool = False) -> Claim:
+def lower_variance(name: str, words: str, first: Series, second: Series, grid: Frames) -> Claim:
     """The claim that the runs of the first differ less, in their areas and in where they end."""
     ends = [ending(series, grid) for series in (first, second)]
     of_area = difference_interval(second.auc, first.auc, "std", seed=SEED)
@@ -113,7 +112,7 @@ def lower_variance(name: str, words: str, first: Series, second: Series, grid: F
     )
     numbers = {**_ends("area", of_area), **_ends("end", of_end)}
     numbers |= {"first_worst": first.auc.min(), "second_worst": second.auc.min()}
-    return Claim(name, "learning curves", words, both(above(of_area), above(of_end)), finding, numbers, ours)
+    return Claim(name, "learning curves", words, both(above(of_area), above(of_end)), finding, numbers)
 
 
 def more_monotone(words: str, first: Series, second: Series) -> Claim:
@@ -136,16 +135,13 @@ def dip(words: str, dips: Series, other: Series, grid: Frames, frame: int) -> Cl
     A dip is a fall between half that frame and four times it: curves of 20 episodes lag behind.
     """
     window = (grid >= frame / 2) & (grid <= 4 * frame)
-    falls = {series.name: _fall(series, window) for series in (dips, other)}
-    first, second = falls[dips.name], falls[other.name]
-    bar = {
-        series.name: _SMALL_FALL * float(rise(mean_and_standard_error(series.curves).mean)) for series in (dips, other)
-    }
-    seen, none = above(first, bar[dips.name]), opposite(above(second, bar[other.name]))
+    first, second = (mean_curve_interval(series.curves[:, window], largest_fall, seed=SEED) for series in (dips, other))
+    bars = [_SMALL_FALL * float(rise(mean_and_standard_error(series.curves).mean)) for series in (dips, other)]
+    seen, none = above(first, bars[0]), opposite(above(second, bars[1]))
     finding = (
         f"between {frame / 2:,.0f} and {4 * frame:,} frames the mean curve of {_name(dips)} falls by {_words(first)}, "
         f"that of {_name(other)} by {_words(second)}; less than {_SMALL_FALL:.0%} of the curve's rise "
-        f"({bar[dips.name]:.3g} and {bar[other.name]:.3g}) is not called a dip"
+        f"({bars[0]:.3g} and {bars[1]:.3g}) is not called a dip"
     )
     numbers = {**_ends("first", first), **_ends("second", second), "frame": float(frame)}
     return Claim("dip", "learning curves", words, both(seen, none), finding, numbers)
@@ -156,10 +152,6 @@ def ending(series: Series, grid: Frames) -> Array:
     last = series.curves[:, grid > (1.0 - LAST_SHARE) * grid[-1]]
     values = np.array([np.nanmean(row) if np.isfinite(row).any() else np.nan for row in last])
     return np.where(np.isnan(values), series.final, values)
-
-
-def _fall(series: Series, window: NDArray[np.bool_]) -> Interval:
-    return mean_curve_interval(series.curves[:, window], largest_fall, seed=SEED)
 
 
 def _name(series: Series) -> str:

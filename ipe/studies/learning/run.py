@@ -4,7 +4,8 @@
 
     OUT/curves/         a store for each part, as `ipe sweep` makes them
     OUT/sensitivity/
-    OUT/report/         report.html, figures and tables of the curves, claims.md
+    OUT/grid/           the appendix's whole grid: a store, or the rungs of successive halving
+    OUT/report/         report.html, figures and tables of the curves and the sensitivity, claims.md
     OUT/report/sensitivity/
     OUT/claims.json
 
@@ -13,25 +14,23 @@ A call on the same folder continues a study that was stopped; reports are writte
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ipe.analysis import Claim, claims_records
-from ipe.base.atomic import write_bytes
+from ipe.analysis import Claim
 from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
 from ipe.experiments.ledger import SweepProgress
 from ipe.experiments.results import load_results
-from ipe.figures.report import run_versions, write_report
 from ipe.studies.learning.confirming import confirming_sweep
-from ipe.studies.learning.study import CURVES, GRID, LearningStudy, Parts, joined
+from ipe.studies.learning.halving import Callback as RungCallback
+from ipe.studies.learning.halving import run_halving
+from ipe.studies.learning.reporting import report_study
+from ipe.studies.learning.study import CONFIRM, CURVES, GRID, LearningStudy, Parts
 from ipe.studies.parts import check_only
-
-CONFIRM = "confirm"
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,7 @@ def run_learning_study(
     runs: int | None = None,
     frames: int | None = None,
     full_grid: bool = False,
+    halving: bool = False,
     only: Sequence[str] | None = None,
     confirm_seeds: int = 0,
     workers: int | None = None,
@@ -89,11 +89,12 @@ def run_learning_study(
         runs: the number of runs per setting. Default: the paper's.
         frames: the number of frames per run. Default: the paper's.
         full_grid: whether every setting of the appendix is run, not only the bold ones.
+        halving: whether the whole grid is run by successive halving (`ipe.studies.learning.halving`).
         only: the names of the parts to run. Default: all.
         confirm_seeds: how many fresh runs of each chosen setting to report on.
         workers: the number of processes. Default: one per core.
-        callback: a function that is called with the part and its progress about once a second; if it returns True, the
-            study stops with checkpoints.
+        callback: a function that is called with the part (of a grid by halving, with the rung's name) and its progress
+            about once a second; if it returns True, the study stops with checkpoints.
 
     Returns:
         The outcome of the study.
@@ -101,17 +102,22 @@ def run_learning_study(
     Raises:
         KeyboardInterrupt: after Ctrl-C, when the checkpoints are written.
     """
+    if halving and not full_grid:
+        raise InputError("halving is for the whole grid: give full_grid too")
     folder, parts = Path(out), chosen_parts(study, runs=runs, frames=frames, full_grid=full_grid, only=only)
     status, notes = "done", list[str]()
     for name, sweep in parts.items():
         told = None if callback is None else partial(callback, name)
-        result = run_sweep(sweep, folder / name, workers=workers, callback=told)
+        if halving and name == GRID:
+            result = run_halving(sweep, folder / name, workers=workers, callback=_of_grid(callback))
+        else:
+            result = run_sweep(sweep, folder / name, workers=workers, callback=told)
         notes += result.notes
         if result.status == "stopped":
             return StudyResult(folder, "stopped", [], [], notes)
         status = status if result.status == "done" else result.status
-        if confirm_seeds and name in (CURVES, GRID):
-            fresh = confirming_sweep(load_results(folder / name, progress=False), confirm_seeds)
+        if confirm_seeds and name in (CURVES, GRID) and result.status == "done":
+            fresh = confirming_sweep(load_results(result.folder, progress=False), confirm_seeds)
             told = None if callback is None else partial(callback, CONFIRM)
             confirmed = run_sweep(fresh, folder / CONFIRM, workers=workers, callback=told)
             notes += confirmed.notes
@@ -122,49 +128,5 @@ def run_learning_study(
     return StudyResult(folder, status, claims, reports, notes)
 
 
-def report_study(study: LearningStudy, folder: str | os.PathLike[str]) -> tuple[list[Claim], list[Path]]:
-    """Judge a study's claims by the results in its folder, and write its reports.
-
-    Returns:
-        The claims, and the pages that were written.
-    """
-    place = Path(folder)
-    have = {path.name: load_results(path) for path in sorted(place.iterdir()) if (path / "sweep.json").is_file()}
-    have = {name: results for name, results in have.items() if results.outcomes}
-    main = [have[name] for name in (GRID, CURVES) if name in have][:1]
-    singles = [results for name, results in have.items() if name not in (GRID, CURVES, CONFIRM, "sensitivity")]
-    claims: list[Claim] = []
-    pages: list[Path] = []
-    if main or singles:
-        results = joined([*main, *singles])
-        claims = study.claims(joined([*([have[CONFIRM]] if CONFIRM in have else main), *singles]))
-        pages += write_report(
-            results,
-            place / "report",
-            title=study.title,
-            claims=claims,
-            made_with=_made_with(place, [name for name in have if name != "sensitivity"]),
-            confirm=have.get(CONFIRM),
-            overwrite=True,
-        )[:1]
-    if "sensitivity" in have:
-        title = f"{study.title}: one hyperparameter at a time"
-        pages += write_report(
-            have["sensitivity"],
-            place / "report" / "sensitivity",
-            title=title,
-            made_with=_made_with(place, ["sensitivity"]),
-            overwrite=True,
-        )[:1]
-    text = f"{json.dumps(claims_records(claims), indent=1, ensure_ascii=False)}\n".encode()
-    write_bytes(place / "claims.json", text)
-    return claims, pages
-
-
-def _made_with(folder: Path, parts: Sequence[str]) -> dict[str, list[str]]:
-    """The versions and processors of all runs of some parts."""
-    out: dict[str, list[str]] = {}
-    for part in parts:
-        for name, values in run_versions(folder / part).items():
-            out[name] = sorted({*out.get(name, []), *values})
-    return out
+def _of_grid(callback: Callable[[str, SweepProgress], bool | None] | None) -> RungCallback | None:
+    return None if callback is None else lambda _, part, progress: callback(part.name, progress)

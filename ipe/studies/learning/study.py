@@ -19,6 +19,15 @@ from ipe.studies.learning.evidence import SEED
 CURVES = "curves"
 """The part of every study whose runs the paper's figure shows; with the whole grid, the part is called `grid`."""
 GRID = "grid"
+SENSITIVITY = "sensitivity"
+"""The part of a study that varies one hyperparameter at a time."""
+
+CONFIRM = "confirm"
+"""The fresh runs of the chosen settings."""
+LASTING, CHANGED = "lasting", "lasting-changes"
+"""Longer runs of the bold settings, and of the bold settings with a change each, to see how long runs last."""
+LASTING_SEED = 200
+"""The first seed of the longer runs: none of the runs by which their definition was tried has it."""
 
 Parts: TypeAlias = Mapping[str, Sweep]
 
@@ -77,9 +86,22 @@ def whole_grid(name: str, grids: Mapping[str, str], runs: int, frames: int) -> S
     return Sweep(f"{name}: the appendix's grid", list(range(runs)), settings, one_at_a_time=False)
 
 
-def bold_sweep(name: str, environment: str, behaviours: Sequence[str], runs: int, frames: int) -> Sweep:
-    """The appendix's bold settings of some behaviours."""
-    cases = {behaviour: {"behaviour": behaviour} for behaviour in behaviours}
+def bold_sweep(
+    name: str,
+    environment: str,
+    behaviours: Sequence[str],
+    runs: int | list[int],
+    frames: int,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Sweep:
+    """The appendix's bold settings of some behaviours, each a case, for so many runs or for these seeds. `changes` are
+    the fields in which further cases differ from the bold setting, by a word that the case's name ends with; by default
+    there is the bold setting itself."""
+    cases = {
+        f"{behaviour} {word}".strip(): {"behaviour": behaviour, **fields}
+        for behaviour in behaviours
+        for word, fields in (changes or {"": {}}).items()
+    }
     base = {"environment": environment, "frames": frames}
     return make_sweep({"name": name, "seeds": runs, "base": base, "cases": cases})
 

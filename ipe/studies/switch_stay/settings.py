@@ -107,3 +107,16 @@ class SwitchStaySettings(_Frozen):
     """The number of steps of a run in the part `slip`."""
     other_steps: Count = 2000
     """The number of steps of a run on river-swim and on the Garnet MDP."""
+    other_grids: dict[str, tuple[float, ...]] = {
+        "alpha_pi": _decades(-3, 2),
+        "anneal_steps": (1.0, 25.0, *(50.0 * k for k in range(1, 11)), 750.0, 1000.0, 1500.0, 2000.0),
+    }
+    """The grids of some hyperparameters on those MDPs, in place of Figure 4's. The gradient of the policy update goes
+    with the square of the rewards, so that the step sizes of Switch-Stay say nothing about other MDPs."""
+
+    @property
+    def other_sweeps(self) -> tuple[GridCase, ...]:
+        """The behaviours of Figure 4, over the grids for river-swim and the Garnet MDP."""
+        return tuple(
+            each.model_copy(update={"grid": self.other_grids.get(each.parameter, each.grid)}) for each in self.sweeps
+        )

@@ -12,7 +12,7 @@ from ipe.analysis import Claim, verdict
 from ipe.base.arrays import Array, Mask
 from ipe.entropy import epsilon_greedy_entropy, epsilon_table
 from ipe.mdp import FiniteMDP
-from ipe.planning.batch import many_policy_values
+from ipe.planning.evaluation import many_policy_values
 from ipe.polytope import value_polytope
 from ipe.studies.parts import Progress, Table, Tables, labelled, prefixed, rows_with, stacked
 from ipe.studies.switch_stay.settings import Case, SwitchStaySettings

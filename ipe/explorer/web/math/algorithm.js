@@ -3,12 +3,15 @@
  * Random numbers are arguments, so that a step is a function.
  */
 
-import { epsilonFromLogits, softmax } from "./entropy.js";
+import { boltzmannFromLogits, epsilonFromLogits, softmax } from "./entropy.js";
 import { clip, greatest, share, sum } from "./numbers.js";
 import { greedyPolicy, policyValues } from "./values.js";
 
-/** The four behaviours of Figure 2a, as the library names them. */
-export const BEHAVIOURS = ["epsilon-greedy", "linear", "ipe", "epsilon-ipe"];
+/** The four behaviours of Figure 2a and tau-IPE, as the library names them. */
+export const BEHAVIOURS = ["epsilon-greedy", "linear", "ipe", "epsilon-ipe", "tau-ipe"];
+
+/** Those that learn an evaluation policy. */
+const LEARNERS = ["ipe", "epsilon-ipe", "tau-ipe"];
 
 const INITIAL_EPSILON = 1;
 const END = 2; // the place of "the episode ends" among next states
@@ -19,7 +22,7 @@ export function beginRun(model, behaviour, number) {
   return { behaviour, q: zeros(), theta: zeros(), state: locate(model.start, number), steps: 0, total: 0, last: null };
 }
 
-/** The behaviour's epsilon in each state, or null for IPE, which has none. */
+/** The behaviour's epsilon in each state, or null for IPE and tau-IPE, which have none. */
 export function behaviourEpsilon(run, settings) {
   const both = (epsilon) => [epsilon, epsilon];
   if (run.behaviour === "epsilon-greedy") return both(settings.epsilon);
@@ -33,6 +36,7 @@ export function behaviourEpsilon(run, settings) {
 /** The behaviour's probabilities, a row per state. */
 export function behaviourPolicy(run, settings) {
   if (run.behaviour === "ipe") return run.theta.map(softmax);
+  if (run.behaviour === "tau-ipe") return run.q.map((row, s) => boltzmannFromLogits(row, run.theta[s]));
   const epsilon = behaviourEpsilon(run, settings);
   return greedyPolicy(run.q).map((row, s) =>
     row.map((p) => (1 - epsilon[s]) * p + epsilon[s] * (1 / row.length)),
@@ -61,7 +65,7 @@ export function stepRun(model, run, settings, numbers) {
   const delta = r + model.gamma * best - run.q[s][a];
   const q = replaced(run.q, s, replaced(run.q[s], a, run.q[s][a] + settings.alphaQ * delta));
   let theta = run.theta;
-  if (!ended && (run.behaviour === "ipe" || run.behaviour === "epsilon-ipe")) {
+  if (!ended && LEARNERS.includes(run.behaviour)) {
     const row = paperUpdate(theta[following], q[following], q[s][a], r, model.gamma, settings.alphaPi);
     theta = replaced(theta, following, row);
   }

@@ -1,4 +1,4 @@
-/* Runs of Algorithm 1 with all four behaviours, on the same random numbers, and what they left behind. */
+/* Runs of Algorithm 1 with all behaviours, on the same random numbers, and what they left behind. */
 
 import { BEHAVIOURS, beginRun, behaviourValues, estimates, stepRun } from "../math/algorithm.js";
 import { greatest } from "../math/numbers.js";
@@ -6,9 +6,15 @@ import { uniform } from "../math/random.js";
 import { isAchievable } from "../math/values.js";
 
 /** What the behaviours are called, in the words of Figure 2a. */
-export const TITLES = { "epsilon-greedy": "ε-greedy", linear: "annealed ε", ipe: "IPE", "epsilon-ipe": "ε-IPE" };
+export const TITLES = {
+  "epsilon-greedy": "ε-greedy",
+  linear: "annealed ε",
+  ipe: "IPE",
+  "epsilon-ipe": "ε-IPE",
+  "tau-ipe": "τ-IPE",
+};
 
-/** All four runs before their first step. */
+/** All runs before their first step. */
 export function startPlayer(model, settings, seed) {
   const runs = {};
   for (const behaviour of BEHAVIOURS) {

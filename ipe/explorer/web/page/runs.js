@@ -1,4 +1,4 @@
-/* The card of Algorithm 1: four small pictures to choose from, and what the chosen run says. */
+/* The card of Algorithm 1: small pictures to choose from, and what the chosen run says. */
 
 import { BEHAVIOURS, behaviourEpsilon } from "../math/algorithm.js";
 import { byId, html, say, set, svg } from "../../../pages/web/dom.js";
@@ -7,7 +7,7 @@ import { summary, TITLES } from "./player.js";
 
 const SIZE = 100;
 
-/** The four pictures as radio buttons; `onChoose(behaviour)`. */
+/** The pictures as radio buttons; `onChoose(behaviour)`. */
 export function makeRuns(onChoose) {
   const cards = {};
   for (const behaviour of BEHAVIOURS) {
@@ -30,7 +30,7 @@ export function makeRuns(onChoose) {
   return cards;
 }
 
-/** Draw the four runs in a box around all of them. */
+/** Draw the runs in a box around all of them. */
 export function drawRuns(cards, player, polytope, box, optimal, chosen) {
   const extent = Math.max(box[1][0] - box[0][0], box[1][1] - box[0][1]);
   const middle = [0, 1].map((i) => (box[0][i] + box[1][i]) / 2);

@@ -3,10 +3,10 @@ import { comparisonSection } from "./comparison.js";
 import { choice } from "./controls.js";
 import { curvesSection, shown } from "./curves.js";
 import { explorationSection } from "./exploration.js";
-import { frames, plural, probability, scoreFormat } from "./numbers.js";
+import { frames, number, plural, probability, scoreFormat } from "./numbers.js";
 import { rankingSection } from "./ranking.js";
 import { sensitivitySection } from "./sensitivity.js";
-import { claimsSection, problemsSection, settingsSection } from "./words.js";
+import { claimsSection, pictureSection, problemsSection, selectionSection, settingsSection } from "./words.js";
 
 /** The sentence at the top: what was run, and what came out first. */
 function summary(report, environment) {
@@ -28,7 +28,14 @@ function summary(report, environment) {
     { class: "summary" },
     html("p", {}, `${environment.id}: ${plural(ranked.length, "setting")}, ${plural(runs, "run")} of ${frames(environment.frames)} frames.`),
     html("ul", {}, best),
+    report.cost ? html("p", { class: "hint" }, costWords(report.cost)) : null,
   );
+}
+
+/** What the runs took, where, and when. */
+function costWords({ coreHours, machines, first, last }) {
+  const when = first === last ? first : `${first} to ${last}`;
+  return `${number(coreHours, 3)} core-hours${machines.length ? ` on ${machines.join("; ")}` : ""}${first ? `, ${when}` : ""}.`;
 }
 
 /** Light, dark, or what the system says. */
@@ -53,8 +60,10 @@ function render(report, environment, root, choose) {
   const sensitivity = sensitivitySection(report, environment);
   const nodes = [
     claimsSection(report.claims),
+    ...report.pictures.map(pictureSection),
     curves.node,
     exploration?.node,
+    selectionSection(report, environment),
     rankingSection(report, environment),
     comparison.node,
     sensitivity?.node,

@@ -2,7 +2,7 @@ import { html, set, svg } from "../../../pages/web/dom.js";
 import { axes, linear, padded, ticks } from "./axes.js";
 import { slotsFor, swatch } from "./chart.js";
 import { section } from "./controls.js";
-import { extent, number, plural, scoreFormat, setting } from "./numbers.js";
+import { extent, frames, number, plural, scoreFormat, setting } from "./numbers.js";
 
 /** Sensitivity curves: a small chart per hyperparameter, a line per case, one scale for all. */
 export function sensitivitySection(report, environment) {
@@ -11,24 +11,27 @@ export function sensitivitySection(report, environment) {
   const slots = slotsFor(chosen.map((one) => one.slot));
   const cases = chosen.map((one) => one.case);
   const points = environment.sensitivity.flatMap((panel) => panel.curves.flatMap((curve) => curve.points));
-  const domain = padded(extent([points.map((p) => p.mean - (p.error ?? 0)), points.map((p) => p.mean + (p.error ?? 0))]), 0.08);
+  const domain = padded(extent([points.map((p) => p.mean - (p.error ?? 0)), points.map((p) => p.mean + (p.error ?? 0)), points.map((p) => p.chosen ?? p.mean)]), 0.08);
   const score = scoreFormat(environment.settings.flatMap((one) => [one.mean, one.worst]));
   const legend = cases.length > 1 || cases[0] ? html("p", { class: "readout" }, cases.map((name, i) => html("span", { class: "entry" }, swatch(slots[i]), name))) : null;
-  const kind = report.oneAtATime
+  const single = environment.sensitivity[0].curves[0].kind === "one at a time";
+  const cut = points.some((point) => point.cut);
+  const kind = single
     ? "One at a time: each point is the base setting with this one value changed: what a user gets who tunes nothing else. (The paper's curves are best over the rest.)"
     : "Best over the rest: each point is the best mean AUC over all settings with this value, as the paper draws it. It was chosen by the same runs that it shows: the more settings it was chosen from, the more it overstates.";
-  const drawings = environment.sensitivity.map((panel) => sensitivityChart(environment, panel, cases, slots, domain, score));
+  const drawings = environment.sensitivity.map((panel) => sensitivityChart(panel, cases, slots, domain, score));
   const node = section(
     "sensitivity",
-    `Sensitivity (${report.oneAtATime ? "one at a time" : "best over the rest"})`,
-    html("p", {}, kind, " Mean AUC over runs ± standard error; all panels have the same scale."),
+    `Sensitivity (${single ? "one at a time" : "best over the rest"})`,
+    html("p", {}, kind, ` Mean AUC of runs of ${frames(Math.max(...points.map((point) => point.frames)))} frames ± standard error; all panels have the same scale.`),
+    cut ? html("p", {}, "A hollow point was cut off by halving: it is the mean AUC over fewer frames, and cannot be compared with the others. The thin line leads to what the chosen setting had over the same frames.") : null,
     legend,
     html("div", { class: "panels" }, drawings.map((chart) => chart.node)),
   );
   return { node, draw: () => drawings.forEach((chart) => chart.draw()) };
 }
 
-function sensitivityChart(environment, panel, cases, slots, domain, score) {
+function sensitivityChart(panel, cases, slots, domain, score) {
   const picture = svg("svg", { class: "chart", role: "group", "aria-label": `AUC against ${panel.hyperparameter}` });
   const readout = html("p", { class: "readout point", role: "status" }, "\u00a0");
   const words = panel.values.map(setting);
@@ -49,8 +52,9 @@ function sensitivityChart(environment, panel, cases, slots, domain, score) {
   function say({ point, x, y }) {
     set(ring, { cx: x, cy: y });
     picture.append(ring);
+    const off = point.cut ? `; cut off at ${frames(point.cut)} frames, where the chosen setting had ${score(point.chosen)}` : "";
     const best = point.candidates > 1 ? `, best of ${point.candidates}` : "";
-    readout.textContent = `${panel.hyperparameter} = ${words[point.x]}: ${score(point.mean)} ± ${score(point.error)} (${plural(point.n, "run")}${best}; ${environment.settings[point.setting].name})`;
+    readout.textContent = `${panel.hyperparameter} = ${words[point.x]}: ${score(point.mean)} ± ${score(point.error)} (${plural(point.n, "run")}${best}; ${point.setting}${off})`;
   }
 
   function draw() {
@@ -69,7 +73,7 @@ function sensitivityChart(environment, panel, cases, slots, domain, score) {
       const group = svg("g", { class: `slot s${slots[cases.indexOf(curve.case)]}` });
       const shift = 5 * (cases.indexOf(curve.case) - (cases.length - 1) / 2);
       const at = (point) => x(point.x) + shift;
-      const path = curve.points.map((point, i) => `${i ? "L" : "M"}${at(point).toFixed(1)},${y(point.mean).toFixed(1)}`);
+      const path = curve.points.filter((point) => !point.cut).map((point, i) => `${i ? "L" : "M"}${at(point).toFixed(1)},${y(point.mean).toFixed(1)}`);
       group.append(svg("path", { class: "mean", d: path.join("") }));
       for (const point of curve.points) {
         const error = point.error ?? 0;
@@ -77,7 +81,8 @@ function sensitivityChart(environment, panel, cases, slots, domain, score) {
         const name = `${curve.case || "AUC"}, ${panel.hyperparameter} ${words[point.x]}: ${score(point.mean)}`;
         const place = { point, x: at(point), y: y(point.mean) };
         places.push(place);
-        const dot = { class: "dot", r: 4, cx: place.x, cy: place.y, tabindex: 0, role: "img", "aria-label": name };
+        if (point.cut) group.append(svg("line", { class: "lead", x1: at(point), x2: at(point), y1: y(point.mean), y2: y(point.chosen) }));
+        const dot = { class: point.cut ? "dot hollow" : "dot", r: 4, cx: place.x, cy: place.y, tabindex: 0, role: "img", "aria-label": name };
         group.append(svg("circle", { ...dot, onfocus: () => say(place) }));
       }
       picture.append(group);

@@ -1,6 +1,6 @@
 import { html } from "../../../pages/web/dom.js";
 import { section, table } from "./controls.js";
-import { frames, number, plural, setting } from "./numbers.js";
+import { frames, NONE, number, plural, probability, scoreFormat, setting } from "./numbers.js";
 
 const VERDICTS = { holds: "good", "does not hold": "bad", depends: "mixed" };
 
@@ -23,6 +23,36 @@ export function claimsSection(claims) {
     );
   });
   return section("claims", "Claims", html("p", {}, `${plural(claims.length, "claim")}: ${summary}.`), html("ol", { class: "claims" }, items));
+}
+
+/** Figures that were drawn for this report, each with its caption. */
+export function pictureSection(picture) {
+  const image = html("img", { src: picture.image, alt: picture.title, class: "picture" });
+  return section(picture.name, picture.title, html("figure", {}, image), html("p", {}, picture.caption));
+}
+
+/** How successive halving chose the setting of each case: the rungs, and what was cut where. */
+export function selectionSection(report, environment) {
+  const found = report.selection.filter((one) => one.environment === environment.id);
+  if (!found.length) return null;
+  const score = scoreFormat(environment.settings.flatMap((one) => [one.mean, one.worst]));
+  const part = (one) => {
+    const rows = one.rungs.map((rung, i) => [String(i), String(rung.settings), String(rung.runs), frames(rung.frames), rung.bar === null ? NONE : score(rung.bar), String(rung.cut.length), probability(rung.beaten)]);
+    const cut = one.rungs.flatMap((rung, i) => rung.cut.map(([name, mean, error]) => [name, String(i), frames(rung.frames), `${score(mean)}${error === null ? "" : ` ± ${score(error)}`}`]));
+    const sure = `Chosen: the best of the last rung with probability ${probability(one.probabilityOfFinalists)}; with probability ${probability(one.probability)} it is also ahead of all that were cut before, each over the frames that it got.`;
+    return [
+      html("h3", {}, `${one.case ? `${one.case}: ` : ""}${one.chosen}`),
+      html("p", {}, one.probability === null ? "Some settings had a single run: how sure the choice is cannot be told." : sure),
+      table(["rung", "settings", "runs each", "frames each", "least AUC that went on", "cut", "P(chosen is ahead of these)"], rows, `Rungs of ${one.case || "the sweep"}`),
+      html("details", {}, html("summary", {}, `${plural(cut.length, "setting")} that were not chosen`), table(["setting", "last rung", "frames", "AUC, mean ± s.e."], cut, `What was cut of ${one.case || "the sweep"}`)),
+    ];
+  };
+  return section(
+    "selection",
+    "Selection by halving",
+    html("p", {}, "All settings get few runs of few frames, and the better ones of each case go on with more of both. Probabilities are by bootstrap over runs. A setting that starts slowly and would have been the best in the end is cut, and no probability here can tell."),
+    ...found.flatMap(part),
+  );
 }
 
 /** What a reader must know of the store and of the runs that did not end well. */

@@ -1,0 +1,220 @@
+"""The deep part, declared: behaviours of DQN, environments, and the sweeps that choose settings and report on them.
+
+A task has two sweeps: in the first, few seeds of every setting choose; in the second, fresh seeds of the chosen
+settings are reported on. The settings that are chosen are the best one for the task, and the best one for all tasks of
+its group by the mean of the normalised scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ipe.analysis.series import read_groups
+from ipe.base.arrays import Array
+from ipe.behaviours import BEHAVIOURS
+from ipe.errors import InputError
+from ipe.experiments.declared import Setting, Sweep
+from ipe.experiments.grids import make_sweep
+from ipe.experiments.results import Results
+from ipe.studies.learning.confirming import FIRST_FRESH
+
+UNIFORM = "uniform"
+VALUE_STEP_SIZES = (3e-4, 1e-3)
+"""The step sizes of the Q-network, the same for all behaviours."""
+
+
+@dataclass(frozen=True)
+class DeepContender:
+    """A behaviour of the deep agent with the grid of one of its settings.
+
+    Attributes:
+        name: the contender's name, which is the name of its case in a sweep.
+        label: the contender's name in tables and figures.
+        behaviour: the behaviour's name.
+        path: the setting that the grid varies.
+        grid: the values of that setting; shares of the frames if `in_frames`.
+        fields: other settings that are not the defaults.
+        in_frames: whether the setting counts frames.
+        ours: whether the behaviour is derived from an evaluation policy.
+    """
+
+    name: str
+    label: str
+    behaviour: str
+    path: str
+    grid: tuple[float, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    in_frames: bool = False
+    ours: bool = False
+
+    def case(self, frames: int) -> dict[str, Any]:
+        """The case of a sweep's file."""
+        values = [round(value * frames) for value in self.grid] if self.in_frames else list(self.grid)
+        return {"behaviour": self.behaviour, **self.fields, "grid": {self.path: values}}
+
+
+@dataclass(frozen=True)
+class DeepTask:
+    """An environment, and how it is trained on.
+
+    Attributes:
+        name: the task's name, which is that of its folder.
+        group: the part of the study that the task belongs to; one setting is chosen for all tasks of a group.
+        environment: the environment's id, or a table with its options.
+        frames: the number of frames of a run.
+        choosing: the number of seeds of each setting that settings are chosen by.
+        fresh: the number of fresh seeds of each chosen setting.
+        fields: other settings of training.
+    """
+
+    name: str
+    group: str
+    environment: str | Mapping[str, Any]
+    frames: int
+    choosing: int
+    fresh: int
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+_AT_ONCE = {"epsilon": {"initial": 1.0, "steps": 1}}
+_EPSILONS = (0.01, 0.05, 0.1, 0.2, 0.5)
+_STEP_SIZES = (1e-5, 1e-4, 3e-4, 1e-3, 1e-2)
+
+DEEP_CONTENDERS: tuple[DeepContender, ...] = (
+    DeepContender("epsilon-greedy", "ε-greedy, fixed", "fixed-epsilon", "fixed_epsilon", _EPSILONS),
+    DeepContender("linear", "ε-greedy, annealed", "epsilon-greedy", "epsilon.steps", (0.05, 0.1, 0.2, 0.5, 1.0),
+                  {"epsilon": {"final": 0.05}}, in_frames=True),
+    DeepContender("boltzmann", "Boltzmann", "boltzmann", "temperature", (0.03, 0.1, 0.3, 1.0, 3.0)),
+    DeepContender("ebe", "entropy of Q (EBE)", "ebe", "temperature", (0.03, 0.1, 0.3, 1.0, 3.0)),
+    DeepContender("epsilon-bmc", "ε-BMC", "epsilon-bmc", "bmc_prior", (1.0, 5.0, 10.0, 25.0, 50.0)),
+    DeepContender("ez-greedy", "εz-greedy", "ez-greedy", "epsilon.final", _EPSILONS, _AT_ONCE),
+    DeepContender("munchausen", "Munchausen", "munchausen-softmax", "munchausen_temperature",
+                  (0.01, 0.03, 0.1, 0.3, 1.0)),
+    DeepContender("ipe", "IPE", "ipe", "policy_step_size", _STEP_SIZES, ours=True),
+    DeepContender("epsilon-ipe", "ε-IPE", "epsilon-ipe", "policy_step_size", _STEP_SIZES, ours=True),
+    DeepContender("ez-epsilon-ipe", "εz-IPE", "ez-epsilon-ipe", "policy_step_size", _STEP_SIZES, ours=True),
+    DeepContender("tau-ipe", "τ-IPE", "tau-ipe", "policy_step_size", _STEP_SIZES, ours=True),
+)  # fmt: skip
+"""The behaviours of DQN that are compared, five settings each."""
+
+_SMALL = {"width": 64, "replay": 50_000}
+_CLASSIC = {"group": "classic-control", "choosing": 5, "fresh": 30, "fields": _SMALL}
+
+DEEP_TASKS: tuple[DeepTask, ...] = (
+    DeepTask("cartpole", environment="CartPole-v1", frames=50_000, **_CLASSIC),  # type: ignore[arg-type]
+    DeepTask("acrobot", environment="Acrobot-v1", frames=50_000, **_CLASSIC),  # type: ignore[arg-type]
+    DeepTask("mountain-car", environment="MountainCar-v0", frames=50_000, **_CLASSIC),  # type: ignore[arg-type]
+    *(
+        DeepTask(f"deep-sea-{n}", "deep-sea", {"id": "zoo/deep-sea", "options": {"n": n}}, 1000 * n, 5, 30, _SMALL)
+        for n in (5, 10, 20)
+    ),
+    DeepTask("lunar-lander", "lunar-lander", "LunarLander-v3", 200_000, 3, 10),
+    *(
+        DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 500_000, 2, 5)
+        for game in ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
+    ),
+)  # fmt: skip
+"""The deep tasks, in the order in which they are run: every stop leaves whole groups."""
+
+GROUPS: tuple[str, ...] = tuple(dict.fromkeys(task.group for task in DEEP_TASKS))
+
+
+def choosing_sweep(task: DeepTask, runs: int | None = None, frames: int | None = None) -> Sweep:
+    """The sweep that chooses: every setting of every behaviour, and uniform behaviour to measure from; by default with
+    the task's numbers of seeds and frames."""
+    length = task.frames if frames is None else frames
+    cases = {c.name: c.case(length) for c in DEEP_CONTENDERS if BEHAVIOURS[c.behaviour].deep}
+    uniform = {"behaviour": "fixed-epsilon", "fixed_epsilon": 1.0}
+    return make_sweep(
+        {
+            "name": f"{task.name}: every setting",
+            "seeds": task.choosing if runs is None else min(runs, task.choosing),
+            "base": {"environment": task.environment, "frames": length, **task.fields},
+            "grid": {"value_step_size": list(VALUE_STEP_SIZES)},
+            "cases": {UNIFORM: uniform, **cases},
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The settings that the first sweeps of a group chose.
+
+    Attributes:
+        one_for_all: the index of each contender's setting among those of its case.
+        per_task: for each task the index of each contender's setting.
+        low: for each task the mean score of uniform behaviour.
+        high: for each task the best mean score.
+    """
+
+    one_for_all: dict[str, int]
+    per_task: dict[str, dict[str, int]]
+    low: dict[str, float]
+    high: dict[str, float]
+
+
+def choose(results: Mapping[str, Results]) -> Chosen:
+    """Choose settings by the area under the curve, from the results of the first sweep of every task of a group.
+
+    Raises:
+        InputError: if runs are missing, or no behaviour is better than uniform behaviour.
+    """
+    means = {task: _case_means(found) for task, found in results.items()}
+    low = {task: float(cases.pop(UNIFORM).mean()) for task, cases in means.items()}
+    high = {task: float(max(case.max() for case in cases.values())) for task, cases in means.items()}
+    for task in means:
+        if high[task] <= low[task]:
+            raise InputError(f"{task}: no behaviour earned more than uniform behaviour; there is nothing to choose")
+    scores = {
+        task: {name: (case - low[task]) / (high[task] - low[task]) for name, case in cases.items()}
+        for task, cases in means.items()
+    }
+    names = list(next(iter(scores.values())))
+    overall = {name: np.mean([scores[task][name] for task in scores], axis=0) for name in names}
+    return Chosen(
+        {name: int(overall[name].argmax()) for name in names},
+        {task: {name: int(cases[name].argmax()) for name in names} for task, cases in scores.items()},
+        low,
+        high,
+    )
+
+
+def fresh_sweep(task: DeepTask, sweep: Sweep, chosen: Chosen, runs: int | None = None) -> Sweep:
+    """The sweep that is reported on: fresh seeds of the chosen settings of every contender."""
+    count = task.fresh if runs is None else min(runs, task.fresh)
+    settings: list[Setting] = []
+    for name, index in chosen.one_for_all.items():
+        case = settings_of_case(sweep, name)
+        settings += [case[i] for i in sorted({index, chosen.per_task[task.name][name]})]
+    seeds = list(range(FIRST_FRESH, FIRST_FRESH + count))
+    return Sweep(f"{task.name}: fresh runs of the chosen settings", seeds, settings, one_at_a_time=False)
+
+
+def settings_of_case(sweep: Sweep, name: str) -> list[Setting]:
+    """The settings of a contender, in the order of its case."""
+    return [setting for setting in sweep.settings if setting.case == name]
+
+
+def areas(results: Results, settings: Sequence[Setting]) -> dict[str, Array]:
+    """The area under the curve of each run of some settings, by the settings' keys."""
+    (group,) = read_groups(results)
+    found = {series.setting.key: series.auc for series in group.series}
+    return {setting.key: found[setting.key] for setting in settings}
+
+
+def _case_means(results: Results) -> dict[str, Array]:
+    """The mean area of each setting, by case."""
+    if results.missing:
+        i, seed = results.missing[0]
+        raise InputError(
+            f"{len(results.missing)} runs are missing, the first seed {seed} of "
+            f"{results.sweep.settings[i].name!r}: settings are chosen when all are there"
+        )
+    sweep = results.sweep
+    found = areas(results, sweep.settings)
+    names = dict.fromkeys(setting.case for setting in sweep.settings)
+    return {name: np.array([found[setting.key].mean() for setting in settings_of_case(sweep, name)]) for name in names}
