@@ -51,7 +51,7 @@ def by_hand(folder: Path, name: str, seed: int, encoded: NDArray[Any], actions: 
     return np.stack([network(folder, name, seed, x.astype(np.float64), actions) for x in encoded])
 
 
-@pytest.mark.parametrize("case", tiered(CASES, "vectors", "binary images"))
+@pytest.mark.parametrize("case", tiered(CASES, "vectors"))
 def test_values_and_policy_are_those_of_the_network_by_hand(make: Make, case: str) -> None:
     folder, agent, shown = made(make, case)
     encoded = agent.encode(shown) / (255.0 if "bytes" in case or "grey" in case else 1.0)
@@ -160,6 +160,7 @@ def sweep_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_setting_of_a_sweep(sweep_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="is a sweep of 2 settings; say which one is meant by its name"):
         ipe.load_agent(sweep_folder)

@@ -95,6 +95,7 @@ def test_the_fitted_policy_is_the_exact_one_where_transitions_are_deterministic(
     assert np.mean(uniform**2) > 1.3 * exact  # where it started from
 
 
+@pytest.mark.slow
 def test_what_is_held_out_judges_and_the_same_seed_gives_the_same_numbers() -> None:
     rng = np.random.default_rng(0)
     arrays = batch(200, 3, rng)
@@ -127,7 +128,7 @@ def test_whole_blocks_are_held_out() -> None:
 SHAPES = [(6, 5), (6, 5, 2), (50, 60, 3), (2, 2, 2), (96, 8), (8, 96, 3), (4, 84, 84), (2, 84)]
 
 
-@pytest.mark.parametrize("shape", tiered(SHAPES, (6, 5), (50, 60, 3)))
+@pytest.mark.parametrize("shape", tiered(SHAPES, (6, 5)))
 def test_images_are_taken_whatever_their_size(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     arrays = batch(40, 2, rng, shape)
@@ -136,6 +137,7 @@ def test_images_are_taken_whatever_their_size(shape: tuple[int, ...]) -> None:
     assert result.exploration.epsilon.shape == ((~arrays["terminated"]).sum(),)
 
 
+@pytest.mark.slow
 def test_images_with_the_channels_first_are_those_with_the_channels_last() -> None:
     rng = np.random.default_rng(0)
     first = batch(40, 2, rng, (3, 30, 50))
@@ -163,6 +165,7 @@ def test_only_what_is_beyond_its_interval_is_listed_as_such() -> None:
         assert panel.axison is bool(result.worst)
 
 
+@pytest.mark.slow
 def test_it_prints_draws_and_turns_into_plain_data() -> None:
     rng = np.random.default_rng(0)
     arrays = batch(60, 2, rng)

@@ -12,7 +12,6 @@ import pytest
 from ipe.audit import Fit, SampleAudit, TableAudit, audit_sb3, make_transitions
 from ipe.audit.sb3 import collect_sb3
 from ipe.errors import InputError
-from tests.tiers import tiered
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
@@ -80,6 +79,7 @@ def test_a_model_under_vec_normalize_is_audited_on_what_it_was_trained_on(epsilo
     assert given.evaluation == result.evaluation
 
 
+@pytest.mark.slow
 def test_the_statistics_of_a_saved_model_are_loaded_beside_it(tmp_path: Path) -> None:
     from stable_baselines3 import DQN
     from stable_baselines3.common.vec_env import VecNormalize
@@ -113,6 +113,7 @@ def test_only_what_vec_normalize_normalises_is_normalised() -> None:
     assert table.greedy.mean_squared_td_error == pytest.approx(delta**2)
 
 
+@pytest.mark.slow
 def test_normalised_images_are_turned_as_the_statistics_are() -> None:
     from stable_baselines3.common.envs import FakeImageEnv
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, VecTransposeImage
@@ -124,7 +125,8 @@ def test_normalised_images_are_turned_as_the_statistics_are() -> None:
     assert result.transitions == 12
 
 
-@pytest.mark.parametrize("channels_first", tiered([True, False], True))
+@pytest.mark.slow
+@pytest.mark.parametrize("channels_first", [True, False])
 def test_images_are_audited_whichever_way_round(channels_first: bool) -> None:
     from stable_baselines3.common.envs import FakeImageEnv
 

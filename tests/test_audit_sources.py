@@ -126,6 +126,7 @@ def test_runs_that_cannot_be_audited_are_refused(tmp_path: Path) -> None:
         audit_run(folder, seed=3)
 
 
+@pytest.mark.slow
 def test_a_saved_dqn_is_audited(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("stable_baselines3")

@@ -54,6 +54,7 @@ def test_a_report_is_not_replaced_unasked(store: Path, capsys: pytest.CaptureFix
     assert files(store / "mine") == before  # the same results give the same bytes
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_not_finished_is_reported_on_what_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,6 +86,7 @@ def test_damaged_results_are_named_and_not_used(store: Path, capsys: pytest.Capt
     assert any(victim.name in problem for problem in data_of(store / "report" / "report.html")["problems"])
 
 
+@pytest.mark.slow
 def test_fresh_runs_are_what_is_compared(store: Path, tmp_path: Path) -> None:
     fresh = make_store(tmp_path / "fresh", make_sweep(seeds=(10, 11, 12)))
     publish_all(fresh)

@@ -65,6 +65,7 @@ def test_runs_that_fail_are_said(run: Run, tmp_path: Path) -> None:
     assert (code, out) == (3, "1 of 1 jobs done: 0 runs done, 1 failed, 0 diverged; in b\n")
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_is_exit_code_1(run: Run, tmp_path: Path) -> None:
     options = f'bad = {episode_seed(1, 4)}, fault = "quit"'
     (tmp_path / "grid.toml").write_text(toml(2, options, "", frames=300))
@@ -76,6 +77,7 @@ def test_a_job_that_fails_is_exit_code_1(run: Run, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_without_dask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a scheduler needs it."""
     monkeypatch.setitem(sys.modules, "distributed", None)

@@ -200,6 +200,7 @@ def test_whose_settings_a_run_starts_from(words: str, expected: TrainingSettings
     assert settings_of(*words.split()) == expected
 
 
+@pytest.mark.slow
 def test_the_first_line_says_whose_settings(run: Run) -> None:
     few = ("--frames", "20", "--processes", "0")
     for i, (words, said) in enumerate(
@@ -399,6 +400,7 @@ def test_train_resume_evaluate(run: Run, tmp_path: Path) -> None:
     assert found["mean"] == np.mean(found["seeds"][0]["returns"])
 
 
+@pytest.mark.slow
 def test_evaluate_several_runs_side_by_side(run: Run, tmp_path: Path) -> None:
     for name, more in (("a", ()), ("b", ("--behaviour", "epsilon-greedy", "--gamma", "0.9"))):
         assert (

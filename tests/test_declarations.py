@@ -14,6 +14,7 @@ from ipe.errors import InputError
 from ipe.tabular import simulate
 from ipe.updates import UPDATES, PolicyUpdate
 from ipe.zoo import switch_stay
+from tests.tiers import tiered
 
 FLAT = Behaviour(
     "flattened",
@@ -30,7 +31,7 @@ COIN = Behaviour(
 )
 
 
-@pytest.fixture(params=[FLAT, COIN], ids=lambda behaviour: str(behaviour.name))
+@pytest.fixture(params=tiered([FLAT, COIN], FLAT), ids=lambda behaviour: str(behaviour.name))
 def behaviour(request: pytest.FixtureRequest) -> Iterator[Behaviour]:
     yield declare(request.param)
     del BEHAVIOURS[request.param.name]

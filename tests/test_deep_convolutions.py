@@ -55,6 +55,7 @@ def by_xla(layers: Any, x: Any) -> Any:
     return jax.nn.relu(x @ w + b) @ w_last + b_last
 
 
+@pytest.mark.slow
 def test_outputs_and_gradients_are_those_of_plain_formulations() -> None:
     generator = np.random.default_rng(0)
     x = generator.random((2, 3, *NET.inputs), dtype=np.float32)

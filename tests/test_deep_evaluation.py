@@ -97,6 +97,7 @@ def test_greedy_returns_are_those_of_the_network_by_hand(make: Make, env_id: str
     check_by_hand(make(env_id))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped(tmp_path: Path) -> None:
     settings = paper_settings("CartPole-v1", frames=10**6, **SMALL)
     result = train(settings, seeds=2, out=tmp_path / "run", processes=0, callback=lambda progress: True)
@@ -303,6 +304,7 @@ def test_wrong_arguments(make: Make, arguments: dict[str, Any], sentence: str) -
     assert sentence in str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_endless_episode_is_given_up(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "LONGEST_EPISODE", 50)
     folder = copied(make(f"{OWN}Counting-v0"), tmp_path / "run")
@@ -385,6 +387,7 @@ def test_captions() -> None:
     assert watching.caption(Moment(3, 1.0, float("nan"), False)) == "frame 3  return 1.0"
 
 
+@pytest.mark.slow
 def test_minatar_is_drawn(make: Make, tmp_path: Path) -> None:
     pytest.importorskip("minatar")
     folder = make("minatar/Breakout", seeds=1)

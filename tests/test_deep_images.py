@@ -81,6 +81,7 @@ def slow_but(names: list[str]) -> list[Any]:
     return [way if way in names else pytest.param(way, marks=pytest.mark.slow) for way in WAYS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", slow_but(["truncations"]))
 @pytest.mark.parametrize("changes", [
     {}, pytest.param({"n_step": 3, "environment": {"frame_limit": 11}}, marks=pytest.mark.slow, id="n steps"),
@@ -141,6 +142,7 @@ def test_a_stack_of_stacks_is_refused() -> None:
         make_environment(own, 0)
 
 
+@pytest.mark.slow
 def test_a_replay_of_shared_frames_takes_a_quarter_and_the_estimate_knows() -> None:
     sizes = []
     for environment in ({"stack": 4}, {}):
@@ -188,6 +190,7 @@ def test_a_checkpoint_holds_what_is_filled_and_is_resumed_to_the_byte(case: str,
             assert loop.checkpoint().arrays[name].tobytes() == array.tobytes(), name
 
 
+@pytest.mark.slow
 def test_checkpoints_do_not_grow_with_an_empty_replay(tmp_path: Path) -> None:
     sizes = []
     for replay in (100, 1_000_000):
@@ -197,7 +200,7 @@ def test_checkpoints_do_not_grow_with_an_empty_replay(tmp_path: Path) -> None:
     assert sizes[0] == sizes[1] < 100_000
 
 
-@pytest.mark.parametrize("case", ["vectors", "images"])
+@pytest.mark.parametrize("case", tiered(["vectors", "images"], "vectors"))
 def test_old_checkpoints_are_resumed(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They have the whole replay, all places of the slots, schema 1, and do not say which network it is."""
     environment, changes = CASES[case]

@@ -53,7 +53,8 @@ MORE: dict[str, dict[str, Any]] = {
     "epsilon-greedy": {"behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}},
     "no target network, replay of 5": {"target_period": 1, "replay": 5},
 }  # fmt: skip
-CHECKED = [*CASES.values(), *(pytest.param(case, marks=pytest.mark.slow) for case in MORE.values())]
+QUICK = ("the paper's", "absolute, entropy bonus, online delta, clipping")
+CHECKED = tiered([*CASES.values(), *MORE.values()], *(CASES[name] for name in QUICK))
 NAMES = [*CASES, *MORE]
 
 
@@ -163,8 +164,9 @@ IMAGES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("every_frame")
-@pytest.mark.parametrize("environment", tiered(IMAGES, OWN + "Catch-v0"))
+@pytest.mark.parametrize("environment", IMAGES)
 def test_every_frame_of_an_image_is_the_specifications(environment: str) -> None:
     loop = Loop([small(environment, **IMAGES[environment])], [3])
     oracles = oracles_of(loop)

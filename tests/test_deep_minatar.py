@@ -19,6 +19,7 @@ if importlib.util.find_spec("minatar") is None:
 from ipe.deep.environments import episode_seed
 from ipe.deep.environments import minatar as games
 from tests.environment_helpers import make, random_actions, refusal, trace
+from tests.tiers import tiered_rows
 
 CHANNELS = {"Asterix": 4, "Breakout": 4, "Freeway": 7, "Seaquest": 10, "SpaceInvaders": 6}
 MINIMAL = {"Asterix": 5, "Breakout": 3, "Freeway": 3, "Seaquest": 6, "SpaceInvaders": 4}
@@ -33,7 +34,10 @@ def original() -> Any:
 
 
 @pytest.mark.parametrize("game", CHANNELS)
-@pytest.mark.parametrize(("sticky", "ramping", "minimal"), [(0.1, True, False), (0.0, False, True), (0.6, True, True)])
+@pytest.mark.parametrize(
+    ("sticky", "ramping", "minimal"),
+    tiered_rows([(0.1, True, False), (0.0, False, True), (0.6, True, True)], (0.1, True, False)),
+)
 def test_step_by_step_the_package(original: Any, game: str, sticky: float, ramping: bool, minimal: bool) -> None:
     options: dict[str, Any] = {"sticky_action_prob": sticky, "difficulty_ramping": ramping, "minimal_actions": minimal}
     environment = make(f"minatar/{game}", seed=8, **options)

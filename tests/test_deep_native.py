@@ -204,6 +204,7 @@ def test_bits_are_as_good_as_numbers(net: Architecture) -> None:
     np.testing.assert_array_equal(gradients[0]["rest"], gradients[1]["rest"])
 
 
+@pytest.mark.slow
 @gcc
 @pytest.mark.parametrize("machine", ["-march=native", pytest.param("-mavx2", marks=[intel, slow])])
 def test_it_compiles_without_a_warning(tmp_path: Path, machine: str) -> None:
@@ -269,6 +270,7 @@ def test_the_machines_registers_do_not_change_the_bytes(tmp_path: Path) -> None:
     assert len(found) == 1
 
 
+@pytest.mark.slow
 @gcc
 @pytest.mark.parametrize(
     ("environment", "products", "precision"),
@@ -390,6 +392,7 @@ def test_several_processes_that_find_a_damaged_library_all_load_a_sound_one(anew
     assert list(anew.iterdir()) == [file]
 
 
+@pytest.mark.slow
 @gcc
 def test_without_a_folder_it_is_compiled_for_this_process(anew: Path) -> None:
     anew.mkdir(parents=True)

@@ -14,6 +14,7 @@ from scipy import stats
 from ipe.deep.networks import Architecture, backward, features, forward, initial_parameters, joined, split
 from ipe.deep.randomness import network_generator
 from tests import deep_oracle
+from tests.tiers import tiered
 
 VECTORS = [Architecture((8,), 16, 16, 4), Architecture((1,), 5, 1, 2), Architecture((3,), 1, 1, 1)]
 IMAGES = [Architecture((5, 6, 2), 12, 3, 4), Architecture((3, 3, 1), 4, 2, 2), Architecture((10, 10, 7), 24, 16, 6)]
@@ -62,7 +63,7 @@ def by_jax(net: Architecture, layers: Any, x: Any, error: Any) -> Any:
     return outputs, pullback(error)[0]
 
 
-@pytest.mark.parametrize("net", VECTORS + IMAGES)
+@pytest.mark.parametrize("net", tiered(VECTORS + IMAGES, VECTORS[0], IMAGES[-1]))
 @pytest.mark.parametrize(("seeds", "batch"), [pytest.param(1, 1, marks=pytest.mark.slow), (3, 7)])
 def test_outputs_and_gradients_are_those_of_a_plain_network(net: Architecture, seeds: int, batch: int) -> None:
     parameters, x = parameters_of(net, seeds), inputs_of(net, seeds, batch)
@@ -79,7 +80,7 @@ def test_outputs_and_gradients_are_those_of_a_plain_network(net: Architecture, s
             assert_near(b[seed], b_wanted, 1e-5)
 
 
-@pytest.mark.parametrize("net", VECTORS + IMAGES)
+@pytest.mark.parametrize("net", tiered(VECTORS + IMAGES, VECTORS[0]))
 def test_the_oracle_of_the_other_tests_agrees(net: Architecture) -> None:
     parameters, x = parameters_of(net, 3), inputs_of(net, 3, 7)
     error = np.random.default_rng(1).normal(size=(3, 7, net.actions)).astype(np.float32)
@@ -112,7 +113,7 @@ def test_parameters_depend_on_the_seed_alone(net: Architecture) -> None:
     assert not np.array_equal(together["matrix"][0], together["matrix"][1])
 
 
-@pytest.mark.parametrize("net", VECTORS + IMAGES)
+@pytest.mark.parametrize("net", tiered(VECTORS + IMAGES, VECTORS[0], IMAGES[-1]))
 def test_layers_are_kept_and_found_again(net: Architecture) -> None:
     generator = np.random.default_rng(0)
     layers = [

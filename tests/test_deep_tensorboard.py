@@ -109,6 +109,7 @@ def test_a_new_file_comes_last_even_if_the_clock_was_set_back(tmp_path: Path) ->
     assert scalars(tmp_path / "seed-0")["episode/return"] == {10: 2.0}
 
 
+@pytest.mark.slow
 def test_what_was_flushed_survives_a_kill(tmp_path: Path) -> None:
     script = """
 import os, signal, sys

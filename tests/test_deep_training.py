@@ -37,6 +37,7 @@ from tests.deep_helpers import DRIFT, small
 from tests.environment_helpers import OWN
 from tests.needs import ROOT, needs_box2d, needs_minatar, posix
 from tests.old_layout import create_run, write_run
+from tests.tiers import tiered
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +139,7 @@ def test_seeds_that_have_begun_can_be_used_when_others_have_not(tmp_path: Path) 
     assert sweep_status(tmp_path / "run").total.done == 6
 
 
+@pytest.mark.slow
 def test_a_callback_that_returns_true_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = small(DRIFT, frames=2000)
     straight = here(tmp_path / "straight", settings)
@@ -191,7 +193,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path: Path) -> None:
     same_bytes(tmp_path / "run", tmp_path / "straight")
 
 
-@pytest.mark.parametrize("first", [1000, 1300])
+@pytest.mark.parametrize("first", tiered([1000, 1300], 1000))
 def test_a_run_with_more_frames_is_a_longer_run(tmp_path: Path, first: int) -> None:
     here(tmp_path / "run", small(DRIFT, frames=first))
     resume(tmp_path / "run", processes=0, frames=2500)
@@ -237,6 +239,7 @@ def test_a_run_of_an_earlier_version_is_read_and_resumed(tmp_path: Path) -> None
     same_bytes(tmp_path / "run", tmp_path / "straight")
 
 
+@pytest.mark.slow
 def test_a_sweep_that_keeps_networks_is_evaluated_setting_by_setting(tmp_path: Path) -> None:
     base = {"environment": DRIFT, "width": 16, "batch": 8, "replay": 64, "frames": 200}
     sweep = make_sweep({"name": "two", "seeds": 2, "base": base, "grid": {"gamma": [0.5, 0.9]}})

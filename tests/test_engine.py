@@ -350,6 +350,7 @@ def test_a_refusal_writes_nothing(name: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_wherever_a_sweep_stops_its_settings_have_equal_numbers_of_runs(tmp_path: Path) -> None:
     grid = {"gamma": [0.5, 0.7, 0.9]}
     whole = small_sweep(seeds=3, grid=grid, frames=60)
@@ -373,6 +374,7 @@ def test_wherever_a_sweep_stops_its_settings_have_equal_numbers_of_runs(tmp_path
     assert tables(tmp_path / "out") == tables(tmp_path / "straight"), "the order changes no id and no byte"
 
 
+@pytest.mark.slow
 def test_a_callback_that_returns_true_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipe.experiments.jobs.REPORT_SECONDS", 0.0)
     monkeypatch.setattr("ipe.experiments.ledger.TELL_SECONDS", 0.0)

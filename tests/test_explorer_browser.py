@@ -13,6 +13,8 @@ import pytest
 
 from ipe.explorer import write_explorer
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).with_name("browser") / "explorer.mjs"
 SCENARIOS = (
     "opens", "drag", "achievable", "keyboard", "touch", "play", "map", "edit", "address", "wrongAddress", "names",

@@ -271,7 +271,7 @@ def learning_mdp(rng: np.random.Generator, actions: int) -> FiniteMDP:
     return FiniteMDP(rng.dirichlet([1.0, 1.0], (2, actions)), rng.normal(size=(2, actions)), 0.9)
 
 
-@pytest.mark.parametrize("behaviour", tiered(BEHAVIOURS, "linear", "epsilon-ipe"))
+@pytest.mark.parametrize("behaviour", tiered(BEHAVIOURS, "epsilon-ipe"))
 @pytest.mark.parametrize("actions", tiered([2, 3, 4], 2))
 def test_every_step_of_algorithm_1(behaviour: str, actions: int) -> None:
     rng = np.random.default_rng(actions)
@@ -316,6 +316,7 @@ def test_every_step_of_algorithm_1(behaviour: str, actions: int) -> None:
         assert after["steps"] == t + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tiered(["switch-stay", "dadashi-5"], "switch-stay"))
 @pytest.mark.parametrize("behaviour", tiered(BEHAVIOURS, "epsilon-ipe"))
 def test_a_whole_run_of_figure_2a(name: str, behaviour: str) -> None:

@@ -71,6 +71,7 @@ def straight(rung: Path, folder: Path) -> dict[str, Any]:
     return tables(alone.folder)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_a_job_goes_on_from_a_shorter_one(tmp_path: Path) -> None:
     frames: list[int] = []

@@ -198,9 +198,8 @@ def test_the_other_rewards_of_pymdptoolbox() -> None:
         masked.to_mdptoolbox()
 
 
-@pytest.mark.parametrize(
-    "mdp", [zoo.chain(5), zoo.river_swim(), pytest.param(zoo.garnet(12, 3, 4), marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mdp", [zoo.chain(5), zoo.river_swim(), zoo.garnet(12, 3, 4)])
 def test_there_and_back_through_quantecon(mdp: FiniteMDP) -> None:
     pytest.importorskip("quantecon")
     ddp = mdp.to_quantecon()

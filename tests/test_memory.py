@@ -18,6 +18,7 @@ from ipe.deep.settings import paper_settings
 from ipe.errors import InputError
 from ipe.experiments.training import train
 from tests.deep_helpers import DRIFT, small
+from tests.tiers import tiered
 
 HUGE = {
     "chain": {"n": 10**9},
@@ -81,7 +82,7 @@ def test_a_worker_refuses_what_cannot_fit(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"behaviour": "epsilon-greedy"}, {"optimiser": {"kind": "adam"}, "width": 256}]
+    "changes", tiered([{}, {"behaviour": "epsilon-greedy"}, {"optimiser": {"kind": "adam"}, "width": 256}], {})
 )
 def test_the_estimate_is_what_a_training_takes(changes: dict[str, object]) -> None:
     settings = small(DRIFT, replay=20_000, **changes)

@@ -54,6 +54,7 @@ def test_a_name_with_its_module_is_imported(tmp_path: Path, monkeypatch: pytest.
     assert simulate(switch_stay(), "own_coins:own-coin", steps=2, runs=1).behaviour == "own_coins:own-coin"
 
 
+@pytest.mark.slow
 def test_an_update_of_ones_own() -> None:
     by_itself = simulate(switch_stay(), "ipe", update=own.slow_update, steps=20, runs=3, slowness=2.0, alpha_pi=0.1)
     by_name = simulate(
@@ -103,6 +104,7 @@ def test_a_function_without_allowed_is_refused_where_actions_are_masked() -> Non
         simulate(mdp, own.annealing, runs=2, steps=5)
 
 
+@pytest.mark.slow
 def test_it_trains_in_worker_processes(tmp_path: Path) -> None:
     pytest.importorskip("gymnasium")
     settings = paper_settings("CartPole-v1", own.cautious, boldness=3.0, policy_update=own.own_update, **SMALL)

@@ -17,7 +17,7 @@ from ipe.figures.report import write_report
 from tests.browser_setup import chromium, why_not
 from tests.sweep_results import simulated_results
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"browser tests: {why_not()}")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=f"browser tests: {why_not()}")]
 
 HOSTILE = "</script><script>alert(1)</script>"
 BROWSER = Path(__file__).with_name("browser")

@@ -87,6 +87,7 @@ def test_a_folder_with_something_in_it_is_left_alone(results: Results, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_overwriting_touches_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "report.html").write_text("old")
@@ -97,6 +98,7 @@ def test_overwriting_touches_nothing_else(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None:
     small = results_of(a_sweep(seeds=2, grid={}))
     (tmp_path / "out" / "report.html").mkdir(parents=True)  # no file can go there

@@ -19,7 +19,6 @@ from ipe.behaviours import zeta_duration as duration
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.zoo import switch_stay
-from tests.tiers import tiered
 
 DEEP = ("fixed-epsilon", "ebe", "epsilon-bmc", "ez-greedy", "ez-epsilon-ipe", "munchausen", "munchausen-softmax")
 REMEMBERING = ("epsilon-bmc", "ez-greedy", "ez-epsilon-ipe")
@@ -107,6 +106,7 @@ def test_durations_are_zeta_distributed(longest: int) -> None:
     assert np.allclose(single, expected, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_ez_greedy_repeats_as_long_as_it_says() -> None:
     runs = ipe.simulate(switch_stay(), "ez-greedy", epsilon=1.0, longest=3, runs=400, steps=200, record="trajectory")
     held = runs.probabilities.max(axis=-1)[..., 0] == 1.0  # in every state the same: the memory is the agent's
@@ -166,7 +166,8 @@ def settings() -> Callable[..., Any]:
     return make
 
 
-@pytest.mark.parametrize("behaviour", tiered(DEEP, "epsilon-bmc"))
+@pytest.mark.slow
+@pytest.mark.parametrize("behaviour", DEEP)
 def test_a_seed_is_the_same_in_every_batch_and_after_a_checkpoint(behaviour: str, settings: Callable[..., Any]) -> None:
     from ipe.deep.loop import Loop
     from tests.deep_helpers import advance, result, run

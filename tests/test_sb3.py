@@ -34,6 +34,7 @@ from ipe.integrations.stable_baselines3 import (
     stepping,
 )
 from ipe.updates import Transition
+from tests.tiers import tiered
 
 N = 4
 """States and actions of the table that stands for a network."""
@@ -88,7 +89,7 @@ def test_epsilon_is_matched_in_every_state_and_environment() -> None:
     assert len(set(seen.epsilon.round(6))) == 3
 
 
-@pytest.mark.parametrize("name", ["epsilon-ipe", "tau-ipe", "ipe"])
+@pytest.mark.parametrize("name", tiered(["epsilon-ipe", "tau-ipe", "ipe"], "epsilon-ipe"))
 def test_behaviours_of_the_table_act_by_their_names(name: str) -> None:
     model = table_model(n_envs=3, behaviour=name)
     rng = np.random.default_rng(1)
@@ -117,6 +118,7 @@ def timid(q: Any) -> Any:
     return ipe(q)
 
 
+@pytest.mark.slow
 def test_a_behaviour_of_ones_own() -> None:
     model = table_model(behaviour=f"{__name__}:bold")
     write(model.policy.policy_net, np.zeros((N, N)))

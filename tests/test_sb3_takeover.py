@@ -122,6 +122,7 @@ def test_another_environment() -> None:
     assert new.replay_buffer.n_envs == 2
 
 
+@pytest.mark.slow
 def test_vectorised_normalised_and_hindsight() -> None:
     env = VecNormalize(make_vec_env("CartPole-v1", 2, seed=0))
     new = EpsilonIPEDQN.from_dqn(plain(env=env)).learn(20, reset_num_timesteps=False)

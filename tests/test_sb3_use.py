@@ -178,6 +178,7 @@ def test_the_policy_can_be_saved_alone(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_behaviour_is_kept_and_may_be_changed_when_loading(tmp_path: Path) -> None:
     env = DummyVecEnv([lambda: IdentityEnv(4)])
     model = EpsilonIPEDQN("MlpPolicy", env, behaviour="tau-ipe", **SMALL).learn(40)
@@ -308,6 +309,7 @@ def test_its_table_is_dqns_with_two_lines_more(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (Path(__file__).parent.parent / "docs" / "stable-baselines3.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)

@@ -23,6 +23,7 @@ from ipe.experiments.publications import JobResult, read_manifest
 from ipe.experiments.results import load_results
 from ipe.experiments.store import Store, open_store
 from tests.store_helpers import make_outcomes, make_records, make_store, make_sweep, publish, publish_all
+from tests.tiers import tiered
 
 _CUT = """
 import os, sys
@@ -89,7 +90,7 @@ print(cut, seen.count(False), seen.count(True))
 """
 
 
-@pytest.mark.parametrize("begin", ["anew", "on"])
+@pytest.mark.parametrize("begin", tiered(["anew", "on"], "anew"))
 def test_a_kill_between_any_two_steps_leaves_nothing_half_written(tmp_path: Path, begin: str) -> None:
     """`on`: each attempt begins with what all those before have left, until one comes through."""
     command = [sys.executable, "-c", _CUT, str(tmp_path / "sweep"), begin]

@@ -20,6 +20,7 @@ from ipe.base.sealed import sealed_bytes
 from ipe.errors import InputError
 from ipe.experiments import leases
 from ipe.experiments.leases import Lease, is_gone, newest_leases, read_lease, take_lease, this_process
+from tests.tiers import tiered
 
 QUICK: dict[str, float] = {"beat_seconds": 0.1, "stale_seconds": 0.6}
 
@@ -186,7 +187,7 @@ def test_the_heartbeat_of_another_host_is_what_counts(tmp_path: Path) -> None:
             assert successor.generation == 1
 
 
-@pytest.mark.parametrize("hours", [-5.0, 5.0])
+@pytest.mark.parametrize("hours", tiered([-5.0, 5.0], 5.0))
 def test_a_host_whose_clock_is_wrong_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: float
 ) -> None:
@@ -224,7 +225,7 @@ def test_the_thread_notices_a_successor(tmp_path: Path) -> None:
         wait_until(lambda: lease.lost)
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"sha256": "no"}', bytes(3000)])
+@pytest.mark.parametrize("damage", tiered([b"", b"{", b'{"sha256": "no"}', bytes(3000)], b"{"))
 def test_a_damaged_lease_is_waited_for_and_then_replaced(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "job.4.json").write_bytes(damage)
     assert read_lease(tmp_path / "job.4.json") is None
@@ -325,6 +326,7 @@ def race(folder: str, me: int, barrier: Any, out: Any) -> None:
     out.put((me, won))
 
 
+@pytest.mark.slow
 def test_many_rounds_of_a_race_have_one_winner_each(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, out = context.Barrier(RACERS), context.Queue()

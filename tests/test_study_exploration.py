@@ -83,6 +83,7 @@ def test_greedy_values_are_those_of_the_greedy_policies(mdp: Any) -> None:
 SMALL = (Task("switch-stay", "switch-stay", switch_stay, 40), Task("chain", "chain", lambda: chain(3), 30))
 
 
+@pytest.mark.slow
 def test_a_stopped_contender_goes_on_and_is_the_same_to_the_byte(tmp_path: Path) -> None:
     contender = CONTENDERS[0]
     run_contender(tmp_path / "whole", contender, SMALL, FEW)

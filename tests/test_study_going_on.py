@@ -51,6 +51,7 @@ def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipe.studies.learning.run.report_study", lambda *_: ([], []))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here", "no_report")
 def test_a_copy_of_a_published_store_goes_on_at_the_missing_seeds(tmp_path: Path) -> None:
     whole = run_learning_study(STUDY, tmp_path / "whole")
@@ -72,6 +73,7 @@ def test_a_copy_of_a_published_store_goes_on_at_the_missing_seeds(tmp_path: Path
     assert {path: path.read_bytes() for path in have} == have
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here", "no_report")
 def test_a_study_that_is_published_with_fewer_runs_is_given_more(tmp_path: Path) -> None:
     assert run_learning_study(STUDY, tmp_path / "few", runs=1).status == "done"

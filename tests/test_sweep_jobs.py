@@ -23,6 +23,7 @@ from ipe.experiments.store import Store
 from ipe.experiments.watchdog import Hang, Watchdog, read_hangs
 from tests.needs import ROOT, posix
 from tests.sweep_helpers import nothing_is_left_over, small_sweep, stored, tables
+from tests.tiers import tiered
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("damaged", [1, 2])
+@pytest.mark.parametrize("damaged", tiered([1, 2], 1))
 def test_damaged_checkpoints_are_not_used(tmp_path: Path, straight: dict[str, Any], damaged: int) -> None:
     store = stored(tmp_path / "store", small_sweep())
     for frame in (300, 600):
@@ -268,6 +269,7 @@ with Watchdog(Path(sys.argv[1]), [4, 7], 0.5) as dog:
 """
 
 
+@pytest.mark.slow
 @posix
 def test_the_watchdog_waits_for_environments_only(tmp_path: Path) -> None:
     assert child(WATCH, tmp_path, -1, 9, 1.5).returncode == 0, "compiling, or writing a checkpoint"

@@ -26,6 +26,7 @@ def test_better_actions_are_more_likely_where_epsilon_ipe_has_them_equal() -> No
     assert np.ptp(np.sort(epsilon_ipe(q, logits))[:3]) == 0.0
 
 
+@pytest.mark.slow
 def test_with_two_actions_the_runs_are_those_of_epsilon_ipe() -> None:
     runs = {name: ipe.simulate(switch_stay(), name, runs=40, steps=300) for name in ("tau-ipe", "epsilon-ipe")}
     np.testing.assert_allclose(runs["tau-ipe"].q, runs["epsilon-ipe"].q, atol=1e-9)

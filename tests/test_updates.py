@@ -200,6 +200,7 @@ def steps_from_the_corner(update: Callable[..., Any], theta: Any, limit: int = 2
     return int(count), theta
 
 
+@pytest.mark.slow
 def test_the_papers_update_is_slow_to_leave_a_corner_and_the_natural_one_is_not() -> None:
     with jax.enable_x64(True):
         corner = jnp.array([10.0, 0.0], jnp.float64)

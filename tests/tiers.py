@@ -22,3 +22,8 @@ def examples(number: int) -> settings:
 def tiered(values: Iterable[Any], *quick: Any) -> list[Any]:
     """Values for `pytest.mark.parametrize`, all of them slow but those that are named as quick."""
     return [value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def tiered_rows(rows: Iterable[tuple[Any, ...]], *quick: tuple[Any, ...]) -> list[Any]:
+    """Rows of several values each for `pytest.mark.parametrize`, all of them slow but those that are named as quick."""
+    return [row if row in quick else pytest.param(*row, marks=pytest.mark.slow) for row in rows]
