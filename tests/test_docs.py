@@ -88,7 +88,8 @@ def prepare_store(folder: Path) -> None:
 
 
 RUN_HERE = [page for page in PAGES if python_blocks(page) and page.name not in RUN_ELSEWHERE]
-TRAINING = (
+# the pages whose examples train, or take seconds
+TRAINING = ("store.md", "training.md", "own-behaviour.md", "audit.md", "environments.md", "resuming.md")
     "store.md",
     "training.md",
     "own-behaviour.md",
