@@ -232,8 +232,7 @@ class Oracle:
         best, bonus = float(q_next.max()), 0.0
         if self.behaviour.startswith("munchausen"):
             bonus, best = self._munchausen(s, a, q_next, ended)
-        change = self.parameters["alpha_q"] * (reward + bonus + self.parameters["gamma"] * best - self.q[s, a])
-        self.q[s, a] += change
+        change = self._learn(s, a, reward + bonus, following, best)
         if self.order == "q-first":
             self._update_policy(following)
         self._update_behaviour(s, change)
@@ -243,6 +242,12 @@ class Oracle:
         self.t += 1
         self.state = pick(self.start, self.starts[self.t]) if ended else following
         return s, a, reward, following
+
+    def _learn(self, s: int, a: int, reward: float, following: int, best: float) -> float:
+        """Q-learning; by how much the pair's value changes."""
+        change = self.parameters["alpha_q"] * (reward + self.parameters["gamma"] * best - self.q[s, a])
+        self.q[s, a] += change
+        return float(change)
 
     def _munchausen(self, s: int, a: int, q_next: Array, ended: bool) -> tuple[float, float]:
         """The scaled log-probability of the action, and the soft value of the next state."""

@@ -448,8 +448,9 @@ def test_only_terminal_states() -> None:
 
 def test_every_parameter_is_used_by_something() -> None:
     from ipe.tabular.parameters import COMMON, names_by_update
+    from ipe.tabular.returns import NUMBERS
 
-    used = {each.name for each in COMMON}
+    used = {each.name for each in (*COMMON, *NUMBERS)}
     used |= {name for table in (BEHAVIOURS, names_by_update()) for names in table.values() for name in names}
     assert used == set(PARAMETERS)
     for each in PARAMETERS.values():

@@ -266,6 +266,20 @@ class SwitchStay(FigureStudy):
     NAME, MODULE, TITLE = "switch-stay", "ipe.studies.switch_stay", "The Switch-Stay study"
 
 
+class ReturnsStudy(FigureStudy):
+    """Lambda and gamma of Q-learning's returns from the evaluation policy's entropy, beside fixed ones; two minutes.
+
+    Parts: lambda (Watkins's and Peng's traces), gamma (the discount of the learning target), each on a slippery chain,
+    Switch-Stay, river-swim and a Garnet MDP. The paper names both in its last sentences, and has neither.
+
+    examples:
+      ipe reproduce returns
+      ipe reproduce returns --only lambda --runs 20 --out out/lambda
+    """
+
+    NAME, MODULE, TITLE = "returns", "ipe.studies.returns", "The study of returns"
+
+
 class LunarLander(TrainingStudy):
     """LunarLander: learning curves of DQN with epsilon-IPE and epsilon-greedy, and sensitivity; hours.
 
@@ -315,7 +329,9 @@ class Exploration(ExplorationStudy):
     NAME, MODULE = "exploration", "ipe.studies.exploration"
 
 
-STUDIES: dict[str, type[Study]] = {study.NAME: study for study in (SwitchStay, LunarLander, Freeway, Exploration)}
+STUDIES: dict[str, type[Study]] = {
+    study.NAME: study for study in (SwitchStay, ReturnsStudy, LunarLander, Freeway, Exploration)
+}
 Overview.__doc__ = f"{Overview.__doc__}\n    studies:\n" + "\n".join(
     f"      {name.ljust(12)}  {(study.__doc__ or '').partition(chr(10))[0]}" for name, study in STUDIES.items()
 )

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ipe.behaviours import Acting, Experience, Outcome, View
 from ipe.tabular.model import Model, choose, locate
 from ipe.tabular.numbers import Streams, pair
+from ipe.tabular.returns import decay, discount, traced
 from ipe.tabular.state import Algorithm, Move, Run, Step
 from ipe.updates import Transition, n_step_target
 
@@ -35,6 +36,7 @@ def begin(algorithm: Algorithm, model: Model, numbers: Numbers, random: Streams,
         estimates=_first_estimates(algorithm, q),
         memory={} if memory is None else memory.initial(view, numbers),
         window=Move(indices, indices, jnp.zeros(n), jnp.zeros(n, bool)) if n > 1 else None,
+        traces=None if algorithm.returns.traces == "none" else jnp.zeros_like(q),
     )
 
 
@@ -105,20 +107,30 @@ def _update_q(
 ) -> tuple[Run, Any]:
     """Q-learning, and its TD error."""
     s, a, reward, ended = move
-    q_next = run.q[following]
     if algorithm.behaviour.target is not None:
         here, there = (View(run.q[x], allowed=_row(model.allowed, x)) for x in (s, following))
         outcome = Outcome(here, jnp.arange(run.q.shape[1]) == a, there)
         bonus, best = algorithm.behaviour.target(outcome, numbers)
         reward = reward + bonus
     else:
-        if model.allowed is not None:
-            q_next = jnp.where(model.allowed[following], q_next, -jnp.inf)
-        best = jnp.max(q_next)
+        best = _best(model, run, following)
     if model.terminal is not None:
         best = jnp.where(ended, 0.0, best)
-    delta = reward + numbers["gamma"] * best - run.q[s, a]
-    return run._replace(q=run.q.at[s, a].add(numbers["alpha_q"] * delta)), delta
+    returns, policy = algorithm.returns, [(run.theta[x], _row(model.allowed, x)) for x in (s, following)]
+    target = reward + discount(returns, numbers, *policy[1]) * best
+    delta = target - run.q[s, a]
+    if run.traces is None:
+        return run._replace(q=run.q.at[s, a].add(numbers["alpha_q"] * delta)), delta
+    kept = discount(returns, numbers, *policy[0]) * decay(returns, numbers, *policy[0])
+    value = _best(model, run, s)
+    q, traces = traced(returns, numbers["alpha_q"], run.q, run.traces, (s, a), kept, (target, value))
+    return run._replace(q=q, traces=jnp.where(ended, 0.0, traces)), delta
+
+
+def _best(model: Model, run: Run, s: Any) -> Any:
+    """The largest of the values of a state's allowed actions."""
+    q = run.q[s]
+    return jnp.max(q if model.allowed is None else jnp.where(model.allowed[s], q, -jnp.inf))
 
 
 def _epsilon_at(acting: Acting, s: Any) -> Any:

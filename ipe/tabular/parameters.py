@@ -11,6 +11,7 @@ from ipe.base.arrays import Array, numeric
 from ipe.base.numbers import is_number
 from ipe.behaviours import BEHAVIOURS, Behaviour, Hyperparameter
 from ipe.errors import InputError
+from ipe.tabular.returns import NUMBERS, Returns
 from ipe.updates import UPDATES, PolicyUpdate
 
 NO_UPDATE = "none"
@@ -36,7 +37,7 @@ def names_by_update() -> dict[str, tuple[str, ...]]:
 def parameters() -> dict[str, Hyperparameter]:
     """Every number that can be swept, with its default and range; of two with the same name the first declared."""
     declarations: list[Behaviour | PolicyUpdate] = [*UPDATES.values(), *BEHAVIOURS.values()]
-    every = [*COMMON, *(each for declaration in declarations for each in declaration.hyperparameters)]
+    every = [*COMMON, *NUMBERS, *(each for declaration in declarations for each in declaration.hyperparameters)]
     return {each.name: each for each in reversed(every)}
 
 
@@ -50,6 +51,7 @@ def settings_of(
     gamma: float,
     given: Mapping[str, Any],
     sweep: Mapping[str, Sequence[float]] | None,
+    returns: Returns = Returns(),  # noqa: B008 (it cannot change)
 ) -> dict[str, Array]:
     """The value of every parameter in use, one per setting.
 
@@ -57,14 +59,17 @@ def settings_of(
     flat line and mean nothing.
     """
     of_update = () if update is None else update.hyperparameters
-    used = {each.name: each for each in (*COMMON, *of_update, *behaviour.hyperparameters)}
+    used = {each.name: each for each in (*COMMON, *returns.hyperparameters, *of_update, *behaviour.hyperparameters)}
     swept = _swept(sweep)
     for name in (*given, *swept):
         if name not in used and name not in (known := parameters()):
             raise InputError(f"unknown parameter {name!r}; there are {', '.join(sorted(known))}")
         if name not in used:
             chosen = NO_UPDATE if update is None else update.name
-            raise InputError(f"{name} has no effect with behaviour {behaviour.name!r} and update {chosen!r}")
+            with_ = f"behaviour {behaviour.name!r} and update {chosen!r}"
+            if name in {each.name for each in NUMBERS}:
+                with_ = ", ".join(f"{field} = {value!r}" for field, value in returns._asdict().items())
+            raise InputError(f"{name} has no effect with {with_}")
     if twice := sorted(set(given) & set(swept)):
         raise InputError(f"{twice[0]} is both swept and given as one value")
     count = len(next(iter(swept.values()))) if swept else 1

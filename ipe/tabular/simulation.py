@@ -24,6 +24,7 @@ from ipe.tabular.lanes import lane_count, lane_runner
 from ipe.tabular.model import looks, model_of
 from ipe.tabular.parameters import NO_UPDATE, settings_of
 from ipe.tabular.results import Store, TabularRuns
+from ipe.tabular.returns import Returns, Source, Traces, check_returns
 from ipe.tabular.state import Algorithm, Order, Ties
 from ipe.updates import UPDATES, PolicyUpdate
 from ipe.updates.functions import find_update
@@ -42,6 +43,9 @@ def simulate(
     record: Literal["summary", "trajectory"] = "summary",
     ties: Ties = "random",
     n_steps: int = 1,
+    traces: Traces = "none",
+    trace_decay_from: Source = "number",
+    discount_from: Source = "number",
     initial_q: ArrayLike = 0.0,
     initial_theta: ArrayLike = 0.0,
     start: ArrayLike | None = None,
@@ -79,7 +83,15 @@ def simulate(
         order: "q-first", or "policy-first" to update theta before Q.
         record: "summary", or "trajectory" for tables and behaviour at every step.
         ties: among greedy actions "random" (shared equally) or "first".
-        n_steps: how many steps the policy update's target spans (Q-learning's spans one).
+        n_steps: how many steps the policy update's target spans.
+        traces: "watkins" or "peng" for the returns of :math:`Q(\lambda)` in Q-learning, with the parameter trace_decay,
+            which is :math:`\lambda`; "none": the target spans one step (`ipe.tabular.returns`).
+        trace_decay_from: what sets :math:`\lambda` of each state: "number" (the parameter), or the entropy of the
+            evaluation policy, over "actions" or as a "coin" (`ipe.tabular.distrust`): long returns where the values
+            are not to be trusted.
+        discount_from: what sets the discount of Q-learning's target, in the same words: the parameter learning_gamma,
+            or shorter horizons where the values are not to be trusted, never below the parameter least_gamma. The
+            policy update and `rmse` keep gamma.
         initial_q, initial_theta: a number, or a table of shape (S, A).
         start: a state or a distribution over states, in place of `mdp.start`. If both are None: uniform.
         progress: is called with the number of runs done and of all, over all settings, after every batch.
@@ -113,12 +125,13 @@ def simulate(
     if n_steps > 1 and updating is None:
         raise InputError(f"n_steps = {n_steps} has no effect with update 'none'")
     workers = available_cores() if threads is None else whole_number(threads, "threads", 1)
-    settings = settings_of(acting, updating, mdp.gamma, parameters, sweep)
+    returns = check_returns(Returns(traces, trace_decay_from, discount_from), acting, updating)
+    settings = settings_of(acting, updating, mdp.gamma, parameters, sweep, returns)
     tables = (_table(mdp, initial_q, "initial_q"), _table(mdp, initial_theta, "initial_theta"))
     model = model_of(mdp, start)
     recorded = record == "trajectory"
     sizes = looks(model.transitions), looks(model.start)
-    algorithm = Algorithm(acting, updating, order, ties, n_steps, *sizes, recorded)
+    algorithm = Algorithm(acting, updating, order, ties, n_steps, *sizes, recorded, returns)
     store = Store(mdp, settings, _optimal(mdp, settings["gamma"]), runs, steps, tables, recorded)
     data = {name: values for name, values in settings.items() if not _left_out(name, values, updating, sweep)}
     lanes = lane_count(mdp.n_states, mdp.n_actions, steps, recorded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from ipe.behaviours import Behaviour
+from ipe.tabular.returns import Returns
 from ipe.updates import PolicyUpdate
 
 Order = Literal["q-first", "policy-first"]
@@ -30,6 +31,8 @@ class Algorithm(NamedTuple):
     """How many looks the bisection among start states takes."""
     record: bool
     """Whether every step is recorded."""
+    returns: Returns = Returns()
+    """How far the returns of Q-learning reach."""
 
 
 class Move(NamedTuple):
@@ -64,6 +67,8 @@ class Run(NamedTuple):
     """The tables that the behaviour keeps, their first axis the states; or the one memory of the whole agent."""
     window: Move | None
     """The last n moves, if the policy update's target spans n > 1 steps."""
+    traces: Any = None
+    """The eligibility traces, shape (S, A); None if Q-learning has none."""
 
 
 class Step(NamedTuple):
