@@ -50,7 +50,7 @@ class Returns(NamedTuple):
     """Which returns Q-learning moves its values to."""
 
     traces: Traces = "none"
-    """Whose traces are kept, if any."""
+    """The kind of eligibility traces: those of Watkins, of Peng, or none."""
     trace_decay_from: Source = "number"
     """What sets lambda: the number `trace_decay`, or the policy's entropy over its actions or as a coin's."""
     discount_from: Source = "number"
