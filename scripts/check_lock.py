@@ -14,18 +14,18 @@ from packaging.utils import canonicalize_name
 
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 # The CPU build of torch is installed by hand where it is wanted; from an index it would bring gigabytes.
-# Extras that need it are not locked either.
+# Extras that need it are not locked either, nor are the trackers of experiments, which bring dozens of packages.
 NEVER_LOCKED = ("torch",)
-EXTRAS_WITH_TORCH = ("stable-baselines3",)
+EXTRAS_NOT_LOCKED = ("stable-baselines3", "mlflow", "wandb")
 
 
 def requirements(pyproject: Path) -> Iterator[Requirement]:
-    """Yield what the project asks for: to run, in every extra without torch, to develop, and to build."""
+    """Yield what the project asks for: to run, in every extra that is locked, to develop, and to build."""
     data = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     project = data["project"]
     lists = [data["build-system"]["requires"], project.get("dependencies", [])]
     extras = project.get("optional-dependencies", {}).items()
-    lists += [lines for name, lines in extras if name not in EXTRAS_WITH_TORCH]
+    lists += [lines for name, lines in extras if name not in EXTRAS_NOT_LOCKED]
     lists += data.get("dependency-groups", {}).values()
     for line in (line for lines in lists for line in lines):
         # An included group is a table, and its own list is read anyway; so is an extra that names this project.

@@ -67,7 +67,7 @@ def result(loop: Loop, i: int) -> dict[str, bytes]:
 def recorded(loop: Loop, i: int) -> dict[str, bytes]:
     """A seed's episodes and progress, but for how fast."""
     arrays = loop.records.arrays()
-    rows = {part: arrays[f"{part}.seed"] == loop.seeds[i] for part in ("episodes", "progress")}
+    rows = {part: arrays[f"{part}.seed"] == loop.seeds[i] for part in {name.partition(".")[0] for name in arrays}}
     return {
         name: array[rows[name.partition(".")[0]]].tobytes()
         for name, array in arrays.items()

@@ -40,6 +40,8 @@ class Series:
         auc: the area under the curve of each run.
         final: the mean return of the last episodes at the last frame of each run.
         without: how many runs finished no episode, and so score the worst of all runs.
+        evaluated: the mean return of the last greedy evaluation over time, shape (runs, grid); None if no run was
+            evaluated while it trained.
     """
 
     setting: Setting
@@ -52,6 +54,7 @@ class Series:
     auc: Array
     final: Array
     without: int
+    evaluated: Array | None = None
 
     @property
     def name(self) -> str:
@@ -190,6 +193,7 @@ def _series(results: Results, at: Mapping[int, Setting], grid: Frames, frames: i
                 auc=aucs(episodes, frames, seeds),
                 final=values[:, -1],
                 without=0,
+                evaluated=_recorded(results.evaluations_of(i), "mean", grid, seeds),
             )
         )
     return out

@@ -33,6 +33,7 @@ class Arguments:
     examples:
       ipe evaluate runs/LunarLander-v3-epsilon-ipe
       ipe evaluate runs/LunarLander-v3-epsilon-ipe --behaviour --episodes 30 --seeds 0,3 --json
+      ipe evaluate runs/LunarLander-v3-epsilon-ipe --best
       ipe evaluate runs/CartPole-v1-epsilon-ipe runs/CartPole-v1-epsilon-greedy
     """
 
@@ -42,6 +43,10 @@ class Arguments:
     behaviour: bool = flag("Act by the run's behaviour as when training ended or was stopped, instead of greedily.")
     seed: int = option("The seed of the episodes: the same seed gives the same numbers.", 0)
     seeds: str | None = option("Only these trained seeds, with commas: 0,3.", None, metavar="SEEDS", shown="all")
+    best: bool = flag(
+        "Play with each seed's best networks, those of its best evaluation while it trained (ipe train "
+        "--evaluate-every), instead of its last ones."
+    )
     frame_limit: int | None = option("Truncate episodes after this many frames.", None, shown="as in training")
     json: bool = flag("Print one JSON object instead of the table.")
 
@@ -61,6 +66,7 @@ def run(arguments: Arguments) -> None:
                 seeds=seeds,
                 setting=arguments.setting,
                 frame_limit=arguments.frame_limit,
+                which="best" if arguments.best else "last",
                 progress=partial(_show, display, run, arguments.episodes),
             )
             for run in dict.fromkeys(arguments.runs)

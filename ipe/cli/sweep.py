@@ -85,6 +85,14 @@ class Arguments:
     batch_seeds: int | None = option(
         "The most seeds of a setting that a process trains at once.", None, shown="as many as the cache serves best"
     )
+    evaluate_every: int | None = option(
+        "After every so many frames of a run, play greedy episodes with it; the training is the same with and without.",
+        None,
+        shown="the file's [evaluation], else never",
+    )
+    evaluate_episodes: int | None = option(
+        "How many greedy episodes each evaluation has, with --evaluate-every.", None, shown="10"
+    )
     keep_networks: bool = flag("Keep the networks of every run of a new sweep, to evaluate, watch or audit.")
     checkpoint_seconds: float | None = option("The seconds between two checkpoints of a job.", None, shown="120")
     hang_seconds: float | None = option(
@@ -100,6 +108,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Run the sweep, show how it goes, and say what came out."""
+    from ipe.deep.evaluating import evaluating_from
     from ipe.experiments.grids import changed, read_sweep, shipped_sweeps
 
     if arguments.resume is not None:
@@ -108,7 +117,10 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"SWEEP is missing, a TOML file, or one of {', '.join(shipped_sweeps())}")
     sweep = read_sweep(arguments.sweep)
     sweep = changed(
-        sweep, seeds=None if arguments.seeds is None else seeds_option(arguments.seeds), frames=arguments.frames
+        sweep,
+        seeds=None if arguments.seeds is None else seeds_option(arguments.seeds),
+        frames=arguments.frames,
+        evaluating=evaluating_from(arguments.evaluate_every, arguments.evaluate_episodes),
     )
     _check_sampler(arguments)
     if arguments.plan:
@@ -166,7 +178,8 @@ def _resume(arguments: Arguments) -> int:
     from ipe.experiments.halving import is_halving, open_halving
     from ipe.experiments.store import open_store
 
-    for name in ("sweep", "out", "seeds", "frames", "batch_seeds", "confirm_seeds", "cores", "sampler", "trials"):
+    kept = ("sweep", "out", "seeds", "frames", "batch_seeds", "evaluate_every", "evaluate_episodes")
+    for name in (*kept, "confirm_seeds", "cores", "sampler", "trials"):
         if getattr(arguments, name) is not None:
             shown = "SWEEP" if name == "sweep" else f"--{name.replace('_', '-')}"
             raise InputError(f"{shown} has no effect with --resume: a sweep keeps its settings and seeds")

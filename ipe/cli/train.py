@@ -49,6 +49,7 @@ class Arguments:
       ipe train CartPole-v1 --seeds 2
       ipe train LunarLander-v3 --seeds 5
       ipe train minatar/Freeway --behaviour epsilon-greedy --epsilon.final 0.01 --epsilon.steps 100000
+      ipe train LunarLander-v3 --evaluate-every 10000
       ipe train my_package.my_module:MyEnv-v0 --frames 2e5 --width 64 --out runs/mine
       ipe train CartPole-v1 --behaviour my_package.my_module:my_behaviour --its-number 0.3
       ipe train --resume runs/mine --frames 4e5
@@ -63,6 +64,8 @@ class Arguments:
         "--env": "the environment stands without a name, as in ipe train CartPole-v1",
         "--steps": "the length of a run is --frames",
         "--total-timesteps": "the length of a run is --frames",
+        "--eval-freq": "greedy episodes while training are --evaluate-every and --evaluate-episodes",
+        "--eval-episodes": "greedy episodes while training are --evaluate-every and --evaluate-episodes",
     }
 
     environment: str | None = argument(
@@ -92,6 +95,15 @@ class Arguments:
         shown="as many as the cache serves best",
     )
     checkpoint_seconds: float | None = option("The seconds between two checkpoints.", None, shown="300")
+    evaluate_every: int | None = option(
+        "After every so many frames, play greedy episodes with each seed in environments of their own, and keep the "
+        "best networks beside the last; the training is the same with and without.",
+        None,
+        shown="never",
+    )
+    evaluate_episodes: int | None = option(
+        "How many greedy episodes each evaluation has, with --evaluate-every.", None, shown="10"
+    )
     tensorboard: bool = flag("Write TensorBoard's files too, into the run's folder.")
     settings: Literal["tuned", "paper"] | None = option(
         "Whose settings to start from: tuned, those that were found for the environment, which CartPole-v1 and "
@@ -200,6 +212,7 @@ def _job(
         raise InputError(f"{folder} holds a run; go on with it: {_again(folder)}; or choose another folder with --out")
     seeds = _seeds(arguments)
     more |= {"batch_seeds": arguments.batch_seeds, "say": note}
+    more |= {"evaluate_every": arguments.evaluate_every, "evaluate_episodes": arguments.evaluate_episodes}
     origin = f", {origin_in_words(str(arguments.environment), arguments.settings)}"
     if changed := [option_of(path) for path in flatten(given) if path not in ("behaviour", "frames")]:
         origin += f" but for {', '.join(changed)}"

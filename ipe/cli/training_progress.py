@@ -58,14 +58,16 @@ def table_lines(
     most: int,
 ) -> list[str]:
     """The table, one row per seed as far as `most` lines hold them, the time left if it is known, and how to go on."""
-    rows = [["seed", "frame", "episodes", "return (last 20)", "epsilon", "frames/s"]]
+    evaluated = any(seed.best is not None for progress in latest.values() for seed in progress.seeds)
+    greedy = ["greedy", "best greedy"] if evaluated else []
+    rows = [["seed", "frame", "episodes", "return (last 20)", *greedy, "epsilon", "frames/s"]]
     notes = []
     for batch, seeds in enumerate(batches):
         if batch not in latest:
-            rows += [[str(seed), "waiting", "", "", "", ""] for seed in seeds]
+            rows += [[str(seed), "waiting", *[""] * (len(rows[0]) - 2)] for seed in seeds]
             continue
         for seed in latest[batch].seeds:
-            rows.append(_row(seed, latest[batch], speeds.get(batch)))
+            rows.append(_row(seed, latest[batch], speeds.get(batch), evaluated))
             if seed.status in ("failed", "diverged"):
                 notes.append(f"seed {seed.seed} {seed.status} at frame {seed.frame}: {seed.reason}")
     lines = columns(rows)
@@ -78,13 +80,14 @@ def table_lines(
     return lines + end
 
 
-def _row(seed: SeedProgress, progress: Progress, speed: float | None) -> list[str]:
+def _row(seed: SeedProgress, progress: Progress, speed: float | None, evaluated: bool) -> list[str]:
     running = seed.status == "running"
     return [
         str(seed.seed),
         f"{seed.frame} / {progress.frames}",
         str(seed.episodes),
         decimal(seed.mean_return),
+        *([decimal(seed.evaluated), decimal(seed.best)] if evaluated else []),
         decimal(seed.epsilon, 3),
         decimal(speed, 0) if running else seed.status,
     ]
@@ -102,7 +105,9 @@ def batch_line(progress: Progress, seeds: Sequence[int], speed: float | None, le
     names = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     rate = "" if speed is None or progress.frame >= progress.frames else f", {speed:.0f} frames/s"
     share = f"frame {progress.frame} of {progress.frames}, return of the last 20 episodes {mean}"
-    return f"{names}: {share}{rate}, {_memory(progress.memory)}{stopped}; {time_left(left)}"
+    means = [seed.evaluated for seed in progress.seeds if seed.evaluated is not None]
+    greedy = f", greedy {decimal(sum(means) / len(means))}" if means else ""
+    return f"{names}: {share}{greedy}{rate}, {_memory(progress.memory)}{stopped}; {time_left(left)}"
 
 
 def seconds_left(

@@ -24,21 +24,34 @@ def result_lines(result: TrainingResult) -> list[str]:
     frames = open_run(result.folder).sweep.settings[0].settings.frames
     areas = aucs(result.episodes, frames, seeds)
     seed_of, returns = (np.asarray(result.episodes[name]) for name in ("seed", "return"))
-    rows = [["seed", "status", "episodes", "return (last 20)", "best (20)", "AUC"]]
+    greedy = _greedy(result)
+    heads = ["greedy (last)", "greedy (best)"] if greedy else []
+    rows = [["seed", "status", "episodes", "return (last 20)", "best (20)", *heads, "AUC"]]
     for outcome, area in zip(result.outcomes, areas, strict=True):
         of_seed = returns[seed_of == outcome.seed]
         last, best = (None, None) if of_seed.size == 0 else (float(of_seed[-20:].mean()), best_trailing(of_seed))
-        cells = [decimal(last), decimal(best), decimal(float(area))]
+        ends = [decimal(value) for value in greedy.get(outcome.seed, (None, None))] if greedy else []
+        cells = [decimal(last), decimal(best), *ends, decimal(float(area))]
         rows.append([str(outcome.seed), outcome.status, str(of_seed.size), *cells])
     known = ("sweep.json", "results", "work", "tensorboard")
     files = ", ".join(name for name in known if (result.folder / name).exists())
     run = shlex.quote(str(result.folder))
+    best_too = f"; ipe evaluate {run} --best" if greedy else ""
     return [
         *columns(rows, left=[1]),
         "",
         f"wrote {result.folder}{os.sep}: {files}",
-        f"next: ipe evaluate {run}; ipe curves {run} --out curves.png; ipe watch {run} --out run.gif",
+        f"next: ipe evaluate {run}{best_too}; ipe curves {run} --out curves.png; ipe watch {run} --out run.gif",
     ]
+
+
+def _greedy(result: TrainingResult) -> dict[int, tuple[float | None, float | None]]:
+    """The means of the last and of the best evaluation of each seed that was evaluated while it trained."""
+    means: dict[int, list[float | None]] = {}
+    for row in result.evaluations.select(["seed", "mean"]).to_pylist():
+        means.setdefault(row["seed"], []).append(row["mean"])
+    known = {seed: [mean for mean in each if mean is not None] for seed, each in means.items()}
+    return {seed: (each[-1], max(known[seed], default=None)) for seed, each in means.items()}
 
 
 def best_trailing(returns: Any, window: int = 20) -> float:

@@ -33,6 +33,10 @@ class Arguments:
     fps: float = option("How many pictures to show per second, 1 to 50.", 30.0)
     seed: int = option("The seed of the episodes.", 0)
     behaviour: bool = flag("Act by the run's behaviour as when training ended or was stopped, instead of greedily.")
+    best: bool = flag(
+        "Watch the seed's best networks, those of its best evaluation while it trained (ipe train --evaluate-every), "
+        "instead of its last ones."
+    )
     frame_limit: int | None = option("Truncate episodes after this many frames.", None, shown="as in training")
     overwrite: bool = flag(OVERWRITE)
 
@@ -52,6 +56,7 @@ def run(arguments: Arguments) -> None:
         behaviour=arguments.behaviour,
         setting=arguments.setting,
         frame_limit=arguments.frame_limit,
+        which="best" if arguments.best else "last",
     )
     print(said(recording))
     print(next_line(*run_steps(arguments.run, arguments.setting, "evaluate", "audit")))

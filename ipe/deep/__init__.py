@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from ipe.base.lazy import load_when_asked
 
 if TYPE_CHECKING:
+    from ipe.deep.callbacks import Callback, Checkpointed, Ended, Evaluated, Started, Window
     from ipe.deep.defaults import default_settings
+    from ipe.deep.evaluating import Evaluating
     from ipe.deep.progress import Outcome, Progress, SeedProgress
     from ipe.deep.settings import EnvironmentSettings, Epsilon, Optimiser, TrainingSettings, paper_settings
 
@@ -18,8 +20,13 @@ else:
     __getattr__, __dir__ = load_when_asked(__name__)
 
 __all__ = [
+    "Callback",
+    "Checkpointed",
+    "Ended",
     "EnvironmentSettings",
     "Epsilon",
+    "Evaluated",
+    "Evaluating",
     "Evaluation",
     "Optimiser",
     "Outcome",
@@ -27,9 +34,11 @@ __all__ = [
     "Recording",
     "SeedEvaluation",
     "SeedProgress",
+    "Started",
     "TrainedAgent",
     "TrainingResult",
     "TrainingSettings",
+    "Window",
     "default_settings",
     "evaluate",
     "load_agent",

@@ -126,7 +126,7 @@ class Actors:
         refused."""
         self._pulse[1] = frame + 1
         for i, environment in enumerate(self.environments):
-            if self.outcomes[i].lost or self._given_up(i, frame + 1):
+            if self.outcomes[i].lost or self.outcomes[i].stopped or self._given_up(i, frame + 1):
                 continue
             if frame < frames:
                 self.outcomes[i].status = "running"

@@ -19,13 +19,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from ipe.base.nested import flatten, nested
 from ipe.deep.actors import Actors
 from ipe.deep.checkpoints import Checkpoint, under
+from ipe.deep.evaluating import Evaluating, Kept
 from ipe.deep.frame import END, Frame
+from ipe.deep.greedy import Greedy
 from ipe.deep.learner import COUNTS, advance, compiled_start, copy_targets
-from ipe.deep.measuring import record_progress, stop_diverged
+from ipe.deep.measuring import all_sound, record_progress, stop_diverged
 from ipe.deep.memory import check_training_memory
 from ipe.deep.networks import initial_parameters
 from ipe.deep.optimisers import initial_moments
@@ -49,6 +52,7 @@ class Loop:
         seeds: the seeds, all different from each other or of different settings.
         checkpoint: the checkpoint to go on from. Default: begin.
         pulse, give_up: what a watchdog reads, and what it knows; see `ipe.deep.actors.Actors`.
+        evaluating: when the seeds are evaluated, and with how many episodes. Default: never.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Loop:
         *,
         pulse: MutableSequence[int] | None = None,
         give_up: Mapping[int, Outcome] | None = None,
+        evaluating: Evaluating | None = None,
     ) -> None:
         self.settings, self.seeds = list(settings), list(seeds)
         self.frames, self.frame = settings[0].frames, 0
@@ -66,11 +71,17 @@ class Loop:
         if self._as_before:
             settings = [as_before(setting) for setting in settings]
         self.actors = Actors(settings, self.seeds, pulse, give_up)
+        self.evaluating, self.notes = evaluating, list[str]()
+        self.best, self._stopped = Kept(len(seeds)), Kept(len(seeds))
         # Runs of the first version do not say whose products they were begun with: they were XLA's.
         begun_with = None if checkpoint is None else str(checkpoint.data.get("products", "xla"))
         self.program = program_of(settings[0], self.actors.environments[0].spec, begun_with)
         self.lanes = lanes_of(self.program, len(seeds))
         check_training_memory(settings[0], self.actors.environments[0].spec, [self.lanes])
+        self._greedy: Greedy | None = None
+        if evaluating is not None:
+            self.actors.records = Records(evaluating.episodes)
+            self._greedy = Greedy(settings, self.seeds, evaluating, self.program.architecture, pulse)
         self.slots = Slots(self.lanes, settings[0].replay, self.program.form.stack)
         of_lane = [min(lane, len(seeds) - 1) for lane in range(self.lanes)]  # padding does what the last seed does
         self._timetable = Timetable([self.settings[i] for i in of_lane])
@@ -120,6 +131,8 @@ class Loop:
 
         if number % WINDOW == 0 or number == self.frames:
             self._record_progress()
+        if self._greedy is not None and self._greedy.evaluating.due(number):
+            self._evaluate(self._greedy)
         if number == self.frames:
             self.actors.finish(number)
 
@@ -146,14 +159,34 @@ class Loop:
     def networks(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the networks: `q.matrix`, `q.rest`, `policy.matrix`, `policy.rest`; the first axis is the seeds.
 
-        The networks of a seed that failed or diverged are of no use, and NaN.
+        The networks of a seed that failed or diverged are of no use, and NaN; those of a seed that was stopped are as
+        they were then.
         """
-        names = ["q", "policy"] if self.program.learns_policy else ["q"]
-        parts = {f"{name}.{part}": self._state[name][part] for name in names for part in ("matrix", "rest")}
-        networks = {name: np.array(array)[: len(self.seeds)] for name, array in parts.items()}
-        for array in networks.values():
+        networks = {name: np.array(array) for name, array in self._networks().items()}
+        for name, array in networks.items():
+            for i in np.flatnonzero(self._stopped.frames):
+                array[i] = self._stopped.networks[name][i]
             array[[outcome.lost for outcome in self.outcomes]] = np.nan
         return networks
+
+    def _networks(self) -> dict[str, NDArray[Any]]:
+        """The networks that are in training, without a copy; those of a seed that has ended mean nothing."""
+        names = ["q", "policy"] if self.program.learns_policy else ["q"]
+        parts = {f"{name}.{part}": self._state[name][part] for name in names for part in ("matrix", "rest")}
+        return {name: np.asarray(array)[: len(self.seeds)] for name, array in parts.items()}
+
+    def stop(self, seed: int, reason: str) -> None:
+        """End the training of a seed here, as done; the other seeds go on. A seed that has ended is left alone.
+
+        Args:
+            seed: the seed.
+            reason: why, for its outcome; not empty.
+        """
+        i = self.seeds.index(seed)
+        if self.outcomes[i].status != "running":
+            return
+        self._stopped.keep(i, self._networks(), self.frame)
+        self.outcomes[i].status, self.outcomes[i].frame, self.outcomes[i].reason = "done", self.frame, reason
 
     def checkpoint(self) -> Checkpoint:
         """Return everything that it takes to go on, to the byte."""
@@ -163,6 +196,8 @@ class Loop:
             arrays[name] = filled(arrays[name], self.lanes, self.slots.head)
         arrays |= {f"slots.{name}": array.copy() for name, array in self.slots.arrays().items()}
         arrays |= {f"records.{name}": array for name, array in self.records.arrays().items()}
+        arrays |= {f"best.{name}": array for name, array in self.best.arrays().items()}
+        arrays |= {f"stopped.{name}": array for name, array in self._stopped.arrays().items()}
         arrays |= {"actions": np.asarray(self._actions), "current": self._frame.current.copy()}
         arrays |= {"returns": self.actors.returns.copy(), "lengths": self.actors.lengths.copy()}
         arrays |= {f"environment.{i}.actions": state["actions"] for i, state in enumerate(states)}
@@ -180,6 +215,8 @@ class Loop:
     def close(self) -> None:
         """Close the environments."""
         self.actors.close()
+        if self._greedy is not None:
+            self._greedy.close()
 
     def _begin(self, seeds: list[int]) -> None:
         """Draw the initial networks, reset the environments, and choose the first actions."""
@@ -217,6 +254,8 @@ class Loop:
         self._state = nested({name: jnp.array(leaf, copy=True) for name, leaf in under("state.", arrays).items()})
         self._frame.current[:] = arrays["current"]
         actors.records = Records.from_arrays(under("records.", arrays))
+        self.best = Kept.from_arrays(len(self.seeds), under("best.", arrays))
+        self._stopped = Kept.from_arrays(len(self.seeds), under("stopped.", arrays))
         actors.returns, actors.lengths = np.array(arrays["returns"]), np.array(arrays["lengths"])
         actors.outcomes = [Outcome(**outcome) for outcome in data["outcomes"]]
         states = [
@@ -224,6 +263,17 @@ class Loop:
             for i in range(len(self.seeds))
         ]
         actors.restore(states, self.frame, self.frames, self.program.form, self._frame.current)
+
+    def _evaluate(self, greedy: Greedy) -> None:
+        """Play greedy episodes with every seed in training, and keep the networks of those that did best."""
+        sound = np.array([all_sound(counts) for counts in np.asarray(self._state["counts"])[: len(self.seeds)]])
+        which = [i for i, outcome in enumerate(self.outcomes) if outcome.status == "running" and sound[i]]
+        for i, played in greedy.play(self._state["q"], self.frame, which).items():
+            mean = self.records.evaluation(self.seeds[i], self.frame, played.returns, played.lengths)
+            self.best.keep_better(i, self._networks(), self.frame, mean)
+            if played.failure:
+                where = f"seed {self.seeds[i]}, the evaluation after frame {self.frame}"
+                self.notes.append(f"{where}: {played.failure}; it has no mean, and the training goes on")
 
     def _record_progress(self) -> None:
         """Read what the program has counted since the last time, and let it count from zero again."""

@@ -24,7 +24,7 @@ def record_progress(
         if actors.outcomes[i].status != "running":
             continue
         seen = _named(counts[i])
-        if seen["sound"] < seen["updates"]:
+        if not all_sound(counts[i]):
             stop_diverged(actors, timetable, i, counts[i], frame)
             continue
         values = {name: seen[name] / seen["frames"] for name in ("epsilon", "entropy")}
@@ -32,6 +32,13 @@ def record_progress(
         values |= {name: seen[name] / updates for name in ("td_error", "ipe_error", "q_mean")}
         values |= dict.fromkeys(_missing(program), np.nan)
         actors.records.progress(seed, frame, *(values[name] for name in MEASURED), speed)
+
+
+def all_sound(counts: NDArray[Any]) -> bool:
+    """Whether the errors of all updates of a seed have been finite since its counts, one for each of `COUNTS`, were
+    last read."""
+    seen = _named(counts)
+    return seen["sound"] >= seen["updates"]
 
 
 def stop_diverged(actors: Actors, timetable: Timetable, i: int, counts: NDArray[Any], frame: int) -> None:

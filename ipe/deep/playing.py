@@ -53,6 +53,8 @@ class Trained:
     networks: dict[int, dict[str, dict[str, NDArray[np.float32]]]]
     """The networks of each seed whose training has begun: `q`, and `policy` if there is one. Each has two parts,
     `matrix` and `rest`, whose first axis has length one."""
+    which: str = "last"
+    """Whether the networks are the last ones of each seed, or the best ones: those of its best evaluation."""
 
     @property
     def seeds(self) -> list[int]:
@@ -84,7 +86,8 @@ class Trained:
             for outcome in self.outcomes
             if outcome.lost
         }
-        why |= {seed: "was not begun when training was stopped" for seed in self.seeds if seed not in self.networks}
+        missing = "was not begun when training was stopped" if self.which == "last" else "has no evaluation with a mean"
+        why |= {seed: missing for seed in self.seeds if seed not in self.networks}
         for seed, networks in self.networks.items():
             arrays = [array for network in networks.values() for array in network.values()]
             if seed not in why and not all(np.isfinite(array).all() for array in arrays):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -26,7 +27,12 @@ class Outcome:
     """The seed's last frame; or, where something went wrong, the frame that went wrong, counted from 1, with which the
     seed's records end (0: the first reset)."""
     reason: str = ""
-    """Why the seed failed or diverged."""
+    """Why the seed failed or diverged, or was stopped by a callback before its last frame."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a callback stopped the seed, which is done then."""
+        return self.status == "done" and bool(self.reason)
 
     @property
     def lost(self) -> bool:
@@ -51,7 +57,11 @@ class SeedProgress:
     epsilon: float | None
     """The mean epsilon over the last thousand frames; None if the behaviour has no epsilon, and before frame 1000."""
     reason: str = ""
-    """Why the seed failed or diverged."""
+    """Why the seed failed or diverged, or was stopped."""
+    evaluated: float | None = None
+    """The mean return of the last greedy evaluation; None if there was none, or its environment failed."""
+    best: float | None = None
+    """The mean return of the best greedy evaluation so far; None if there was none."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +96,14 @@ class Progress:
         return cls(**{**content, "seeds": [SeedProgress(**seed) for seed in content["seeds"]]})
 
 
-def seed_progress(records: Records, outcomes: Sequence[Outcome], frame: int) -> list[SeedProgress]:
-    """Return how far each seed has come; the running ones have done `frame` frames."""
-    arrays = records.arrays()
+def seed_progress(
+    records: Records, outcomes: Sequence[Outcome], frame: int, best: Sequence[float] | None = None
+) -> list[SeedProgress]:
+    """Return how far each seed has come; the running ones have done `frame` frames. The best means of the evaluations,
+    one for each seed, are NaN where there is none."""
+    arrays, evaluated = records.arrays(), records.last_evaluations()
     seeds = []
-    for outcome in outcomes:
+    for outcome, highest in zip(outcomes, [math.nan] * len(outcomes) if best is None else best, strict=True):
         returns = arrays["episodes.return"][arrays["episodes.seed"] == outcome.seed]
         epsilons = arrays["progress.epsilon"][arrays["progress.seed"] == outcome.seed]
         seeds.append(
@@ -102,6 +115,12 @@ def seed_progress(records: Records, outcomes: Sequence[Outcome], frame: int) -> 
                 mean_return=float(returns[-LAST_EPISODES:].mean()) if returns.size else None,
                 epsilon=float(epsilons[-1]) if epsilons.size and np.isfinite(epsilons[-1]) else None,
                 reason=outcome.reason,
+                evaluated=_finite(evaluated.get(outcome.seed, (0, math.nan))[1]),
+                best=_finite(highest),
             )
         )
     return seeds
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

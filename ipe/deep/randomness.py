@@ -16,6 +16,8 @@ BLOCK = 256
 _NETWORKS, _FRAMES = 0, 1
 MEMORY = 3
 """The stream of numbers for behaviours that remember. (The stream 2 is that of evaluation.)"""
+WHILE_TRAINING = 8
+"""The stream of numbers for evaluation while training."""
 
 
 def network_generator(seed: int) -> np.random.Generator:

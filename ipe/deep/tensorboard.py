@@ -30,7 +30,8 @@ def check_tensorboard() -> tuple[Any, Any]:
 
 
 class TensorBoard:
-    """Event files in one folder `seed-N` per seed: `episode/return`, `episode/length`, `progress/epsilon`, ...
+    """Event files in one folder `seed-N` per seed: `episode/return`, `episode/length`, `progress/epsilon`, ..., and of
+    evaluations while training `evaluation/return` and `evaluation/length`, means over their episodes.
 
     Call `flush` before a checkpoint is saved, and give the checkpoint's frame when the run is resumed: TensorBoard
     then discards what an interrupted run has written after it, so that no frame stands twice and none is missing.
@@ -59,6 +60,10 @@ class TensorBoard:
         """Add what the learner measured, by name, as `Records.progress` does; NaN is left out."""
         self._add(seed, frame, {f"progress/{name}": value for name, value in measured.items()})
 
+    def evaluation(self, seed: int, frame: int, mean: float, length: float) -> None:
+        """Add the mean return and the mean length of an evaluation's episodes; a mean of NaN is left out."""
+        self._add(seed, frame, {"evaluation/return": mean, "evaluation/length": length})
+
     def show(self, records: Records, frame: int) -> None:
         """Add the records up to a frame that were not shown before, and write them to disk."""
         for row in records.episodes_table().to_pylist():
@@ -67,6 +72,9 @@ class TensorBoard:
         for row in records.progress_table().to_pylist():
             if row["frame"] > self._shown:
                 self.progress(**{name: value for name, value in row.items() if value is not None})
+        for row in records.evaluations_table().to_pylist():
+            if row["frame"] > self._shown and row["mean"] is not None:
+                self.evaluation(row["seed"], row["frame"], row["mean"], sum(row["lengths"]) / len(row["lengths"]))
         self.flush()
         self._shown = frame
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 
 def load_agent(
-    run: str | os.PathLike[str], seed: int | None = None, *, setting: str | None = None, draws: int = 0
+    run: str | os.PathLike[str],
+    seed: int | None = None,
+    *,
+    setting: str | None = None,
+    which: Literal["last", "best"] = "last",
+    draws: int = 0,
 ) -> TrainedAgent:
     """Load a trained seed, as it was when its training last ended or was stopped.
 
@@ -38,6 +43,8 @@ def load_agent(
         run: the folder of a training run, or of a sweep that keeps networks.
         seed: which of the run's seeds. Default: the first whose training neither failed nor diverged.
         setting: the name of a setting, for a sweep of several.
+        which: the seed's last networks, or its best: those of its best greedy evaluation while it trained
+            (`evaluate_every`); of two equally good ones the earlier.
         draws: the seed of the agent's random actions.
 
     Returns:
@@ -46,7 +53,7 @@ def load_agent(
     Raises:
         InputError: naming the argument, or the file of the run that is missing, damaged or does not fit.
     """
-    trained = read_trained(run, setting=setting)
+    trained = read_trained(run, setting=setting, which=which)
     chosen = choose_seeds(trained, trained.unusable(), None if seed is None else [seed])[0]
     return TrainedAgent(trained, chosen, draws)
 

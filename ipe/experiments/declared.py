@@ -13,6 +13,7 @@ from ipe.base.files import naming
 from ipe.base.nested import flatten
 from ipe.base.numbers import is_whole, seed_number
 from ipe.base.words import short
+from ipe.deep.evaluating import Evaluating, check_reached, read_evaluating
 from ipe.deep.settings import TrainingSettings, read_settings
 from ipe.errors import InputError
 
@@ -63,12 +64,16 @@ class Sweep:
     halving: Mapping[str, Any] = field(default_factory=dict)
     """The table `halving` of the sweep's file, for successive halving (`ipe.experiments.rungs`). A store does not hold
     it: each rung is a sweep of its own."""
+    evaluating: Evaluating | None = None
+    """When the runs are evaluated while they train; None: never. It is no part of a setting, and does not change its
+    key: the training is the same with and without."""
 
     @classmethod
-    def of_one(cls, settings: TrainingSettings, seeds: Sequence[int]) -> Self:
+    def of_one(cls, settings: TrainingSettings, seeds: Sequence[int], evaluating: Evaluating | None = None) -> Self:
         """Return the sweep that a training run is: one setting, and its seeds."""
-        name = f"{settings.environment.id} {settings.behaviour}"
-        return cls(name, list(seeds), [Setting(settings.behaviour, "", {}, settings)], one_at_a_time=False)
+        check_reached(evaluating, settings.frames)
+        name, one = f"{settings.environment.id} {settings.behaviour}", Setting(settings.behaviour, "", {}, settings)
+        return cls(name, list(seeds), [one], one_at_a_time=False, evaluating=evaluating)
 
     @cached_property
     def by_key(self) -> dict[str, Setting]:
@@ -91,7 +96,8 @@ class Sweep:
             {"name": each.name, "case": each.case, "varied": each.varied, "settings": each.settings.model_dump()}
             for each in self.settings
         ]
-        return {"name": self.name, "seeds": self.seeds, "one_at_a_time": self.one_at_a_time, "settings": settings}
+        plain = {"name": self.name, "seeds": self.seeds, "one_at_a_time": self.one_at_a_time, "settings": settings}
+        return plain | ({} if self.evaluating is None else {"evaluation": self.evaluating.plain()})
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Self:
@@ -107,7 +113,8 @@ class Sweep:
                 with naming(f"settings[{i}].settings"):
                     read = read_settings(each["settings"])
                 settings.append(Setting(str(each["name"]), str(each["case"]), dict(each["varied"]), read))
-            sweep = cls(str(content["name"]), seeds, settings, bool(content["one_at_a_time"]))
+            evaluating = read_evaluating(content.get("evaluation"))
+            sweep = cls(str(content["name"]), seeds, settings, bool(content["one_at_a_time"]), evaluating=evaluating)
         except InputError:
             raise
         except (KeyError, TypeError, ValueError) as error:
@@ -157,8 +164,11 @@ def read_seeds(value: Any) -> list[int]:
 
 
 def check_contains(sweep: Sweep, stored: Sweep) -> None:
-    """Refuse a sweep that lacks a setting or a seed of a stored one; it may have more, and other names. The error names
-    the setting, its first field that differs and both values; or the seed."""
+    """Refuse a sweep that lacks a setting or a seed of a stored one, or that is evaluated otherwise; it may have more,
+    and other names. The error names the setting, its first field that differs and both values; or the seed."""
+    if sweep.evaluating != stored.evaluating:
+        there, here = stored.evaluating or "none", sweep.evaluating or "none"
+        raise InputError(f"its evaluation while training is {there} there, and {here} in this sweep")
     keys = {setting.key for setting in sweep.settings}
     for setting in stored.settings:
         if setting.key not in keys:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from ipe.base.cores import available_cores
@@ -99,7 +100,10 @@ def run_sweep(
     jobs, begin = make_jobs(sweep, batch_seeds), None
     if earlier is not None:
         begin = str(Path(earlier).resolve())
-        jobs = merged_jobs(continued_jobs(open_store(begin), sweep), jobs)
+        shorter = open_store(begin)
+        if shorter.sweep.evaluating != sweep.evaluating:
+            raise InputError(f"earlier: the runs in {earlier} were evaluated otherwise while they trained")
+        jobs = merged_jobs(continued_jobs(shorter, sweep), jobs)
     keep = [NETWORKS] * keep_networks + [CHECKPOINTS] * keep_checkpoints
     store = create_store(folder, sweep, jobs, keep)
     options = JobOptions(checkpoint_seconds=checkpoint_seconds, hang_seconds=hang_seconds, earlier=begin)
@@ -164,6 +168,7 @@ def _run_here(ledger: Ledger, options: JobOptions) -> None:
             stopped=ledger.stop.is_set,
             report=report,
             say=ledger.notes.append,
+            ask=partial(ledger.asked, job),
             **asdict(options),
         )
         ledger.end(job, state, reason)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +109,7 @@ def evaluate(
     seeds: Sequence[int] | None = None,
     setting: str | None = None,
     frame_limit: int | None = None,
+    which: Literal["last", "best"] = "last",
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     r"""Play new episodes with the networks of a run, as they were when its training last ended or was stopped.
@@ -126,6 +128,8 @@ def evaluate(
         seeds: which trained seeds. Default: all whose training neither failed nor diverged.
         setting: the name of a setting, for a sweep of several.
         frame_limit: frames after which an episode is truncated. Default: as in training.
+        which: the last networks of each seed, or the best: those of its best evaluation while it trained
+            (`evaluate_every`). These episodes are others than those that chose it, whose mean is too high for that.
         progress: called with a trained seed and the number of its episodes that are over.
 
     Returns:
@@ -136,7 +140,7 @@ def evaluate(
     """
     whole_number(episodes, "episodes", 1)
     seed_number(seed)
-    trained = read_trained(run, frame_limit, setting)
+    trained = read_trained(run, frame_limit, setting, which)
     left_out = trained.unusable()
     chosen = choose_seeds(trained, left_out, seeds)
     return Evaluation(
@@ -170,6 +174,10 @@ def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int
 def policy_in_words(trained: Trained, behaviour: bool, seeds: Sequence[int]) -> str:
     """Describe how these seeds act."""
     settings = trained.settings
+    if trained.which == "best":
+        frames = sorted({outcome.frame for outcome in trained.outcomes if outcome.seed in seeds})
+        at = f"frame {frames[0]}" if len(frames) == 1 else f"frames {frames[0]} to {frames[-1]}"
+        return f"{policy_in_words(replace(trained, which='last'), behaviour, seeds)}, the best networks, of {at}"
     if not behaviour:
         return "greedy on Q"
     if settings.learns_policy:

@@ -16,7 +16,7 @@ from ipe.base.words import one_of
 from ipe.experiments.declared import Sweep
 from ipe.experiments.results import Results, load_results
 
-KINDS = ("episodes", "progress", "outcomes", "settings")
+KINDS = ("episodes", "progress", "evaluations", "outcomes", "settings")
 LIBRARIES = ("pandas", "polars")
 
 
@@ -26,7 +26,8 @@ def frame(folder: str | os.PathLike[str], kind: str = "episodes", library: str =
     Args:
         folder: the folder of the store.
         kind: episodes (setting, case, seed, frame, return, length); progress (setting, case, seed, frame, epsilon,
-            entropy, td_error, ipe_error, q_mean); outcomes (setting, case, seed, status, frame, reason); or settings,
+            entropy, td_error, ipe_error, q_mean); evaluations (setting, case, seed, frame, mean, returns, lengths; the
+            last two are lists); outcomes (setting, case, seed, status, frame, reason); or settings,
             one row each: setting, case, key, and every field by its path. `setting` is the name in all of them.
         library: pandas or polars.
 
@@ -41,7 +42,8 @@ def frame(folder: str | os.PathLike[str], kind: str = "episodes", library: str =
 
 
 def connect(folder: str | os.PathLike[str]) -> Any:
-    """Return a DuckDB connection, in memory, with the tables `episodes`, `progress`, `outcomes`, `settings`.
+    """Return a DuckDB connection, in memory, with the tables `episodes`, `progress`, `evaluations`,
+    `outcomes`, `settings`.
 
     Args:
         folder: the folder of the store. Its results are read and verified once, now.

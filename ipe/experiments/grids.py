@@ -20,7 +20,8 @@ r"""Sweeps declared in TOML: a base, a grid of lists, named cases.
 
 With `one_at_a_time = true` a case has its base, and each listed value of each hyperparameter with all others at the
 base's, instead of every combination. A table `halving` declares the rungs of `ipe sweep --halving`
-(`ipe.experiments.rungs`).
+(`ipe.experiments.rungs`). A table `evaluation` has every run evaluated greedily while it trains: `every` so many
+frames, with so many `episodes`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from typing import Any
 from ipe.base.files import naming
 from ipe.base.numbers import true_or_false
 from ipe.base.words import did_you_mean
+from ipe.deep.evaluating import Evaluating, check_reached, read_evaluating
 from ipe.deep.settings import read_settings
 from ipe.errors import InputError
 from ipe.experiments.combinations import Case, check_plain, settings_of
@@ -44,7 +46,7 @@ from ipe.experiments.halving import rungs_of
 
 __all__ = ["Job", "Setting", "Sweep", "changed", "jobs", "make_sweep", "read_sweep", "shipped_sweeps"]
 
-_KEYS = ("name", "seeds", "one_at_a_time", "base", "grid", "cases", "halving")
+_KEYS = ("name", "seeds", "one_at_a_time", "base", "grid", "cases", "halving", "evaluation")
 MOST_SETTINGS = 100_000
 
 
@@ -87,7 +89,7 @@ def make_sweep(content: dict[str, Any]) -> Sweep:
     """Make a sweep from the content of a TOML file.
 
     Args:
-        content: name, seeds, one_at_a_time, base, grid, cases and halving, as this module's docstring shows.
+        content: name, seeds, one_at_a_time, base, grid, cases, halving, evaluation, as this module's docstring shows.
 
     Raises:
         InputError: one sentence with the path of the first wrong field.
@@ -115,7 +117,9 @@ def make_sweep(content: dict[str, Any]) -> Sweep:
         raise InputError(f"the grid has {count} settings; at most {MOST_SETTINGS} are possible")
     settings = [setting for case in cases for setting in settings_of(case, single)]
     _check_different(settings)
-    sweep = Sweep(name, seeds, settings, single, dict(content.get("halving", {})))
+    evaluating = read_evaluating(content.get("evaluation"))
+    check_reached(evaluating, max(setting.settings.frames for setting in settings))
+    sweep = Sweep(name, seeds, settings, single, dict(content.get("halving", {})), evaluating)
     if sweep.halving:
         rungs_of(sweep)
     return sweep
@@ -153,13 +157,20 @@ def jobs(sweep: Sweep, batch_seeds: int | None = None) -> list[Job]:
     return out
 
 
-def changed(sweep: Sweep, *, seeds: int | list[int] | None = None, frames: int | None = None) -> Sweep:
-    """Return a sweep with other seeds or another number of frames.
+def changed(
+    sweep: Sweep,
+    *,
+    seeds: int | list[int] | None = None,
+    frames: int | None = None,
+    evaluating: Evaluating | None = None,
+) -> Sweep:
+    """Return a sweep with other seeds, another number of frames, or another evaluation while training.
 
     Args:
         sweep: the sweep.
         seeds: how many seeds, or which. Default: the same.
         frames: the frames of every run. Default: the same.
+        evaluating: when the runs are evaluated while they train. Default: the same.
 
     Raises:
         InputError: naming what is wrong with them, or if the grid varies the frames.
@@ -172,7 +183,10 @@ def changed(sweep: Sweep, *, seeds: int | list[int] | None = None, frames: int |
             replace(one, settings=read_settings(one.settings.model_dump() | {"frames": frames})) for one in settings
         ]
         _check_different(settings)
-    return replace(sweep, settings=settings, seeds=sweep.seeds if seeds is None else read_seeds(seeds))
+    evaluating = sweep.evaluating if evaluating is None else evaluating
+    check_reached(evaluating, max(setting.settings.frames for setting in settings))
+    chosen = sweep.seeds if seeds is None else read_seeds(seeds)
+    return replace(sweep, settings=settings, seeds=chosen, evaluating=evaluating)
 
 
 def _long_number(file: Path) -> str:

@@ -99,7 +99,8 @@ def rung_sweep(sweep: Sweep, halving: Halving, rung: int, stems: Sequence[str] |
         for one in sweep.settings
         if wanted is None or one.stem in wanted
     ]
-    return Sweep(f"{sweep.name}, rung {rung}", sweep.seeds[: halving.runs[rung]], settings, one_at_a_time=False)
+    name, seeds = f"{sweep.name}, rung {rung}", sweep.seeds[: halving.runs[rung]]
+    return Sweep(name, seeds, settings, one_at_a_time=False, evaluating=sweep.evaluating)
 
 
 def make_halving(folder: str | os.PathLike[str], sweep: Sweep, halving: Halving) -> None:

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipe.base.atomic import write_bytes
+from ipe.deep.callbacks import Checkpointed, Ended, events_of, plain_event, plain_start
 from ipe.deep.compilation import keep_memory, training_environment
 from ipe.deep.progress import Progress, seed_progress
+from ipe.deep.records import WINDOW
 from ipe.deep.tensorboard import TensorBoard
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
@@ -51,6 +53,16 @@ class JobOptions:
     earlier: str | None = None
     """The folder of a store of the same settings with fewer frames. A job without checkpoints of its own begins from
     those that the job of the same seeds has kept there, if it has."""
+    events: bool = False
+    """Whether the events of the job are told, and their answer waited for (`ipe.deep.callbacks`)."""
+
+
+Ask = Callable[[list[dict[str, Any]]], dict[int, str] | None]
+"""Called with events, as plain data; returns which seeds are to stop and why, or None if nobody hears any more."""
+
+
+class _UnheardError(Exception):
+    """Nobody has answered an event: the caller's process is gone."""
 
 
 def prepare_process() -> None:
@@ -68,6 +80,7 @@ def run_job(
     report: Callable[[Progress], object] | None = None,
     say: Callable[[str], object] | None = None,
     bark: Callable[[str], object] | None = None,
+    ask: Ask | None = None,
     **options: Any,
 ) -> str:
     """Do a job of a store in this process; return at once, if its result is there.
@@ -79,6 +92,7 @@ def run_job(
         report: called with the progress about once a second.
         say: called with sentences for the user: a damaged checkpoint that was passed over.
         bark: called with a sentence before the process is ended for an environment that hangs.
+        ask: called with the job's events, if its options say so, and answers which seeds are to stop.
         options: the fields of `JobOptions`.
 
     Returns:
@@ -101,7 +115,7 @@ def run_job(
         return "done" if store.published(job) else "claimed"
     try:
         with lease, _watched(store, job, how, bark) as watched:
-            work = _Work(store, job, lease, how)
+            work = _Work(store, job, lease, how, ask if how.events else None)
             done = work.train(watched, stopped or (lambda: False), report or _to_nobody, say or _to_nobody)
     except LeaseLostError:
         return "claimed"
@@ -133,8 +147,9 @@ def attempt(folder: str | os.PathLike[str], job_id: str, **options: Any) -> tupl
 class _Work:
     """A job that this process holds the lease on."""
 
-    def __init__(self, store: Store, job: Job, lease: Lease, options: JobOptions) -> None:
+    def __init__(self, store: Store, job: Job, lease: Lease, options: JobOptions, ask: Ask | None) -> None:
         self.store, self.job, self.lease, self.options = store, job, lease, options
+        self._asks = ask
         self.folder = store.work_folder(job)
         self._begin, self._before = time.monotonic(), _seconds_before(self.folder)
 
@@ -148,14 +163,47 @@ class _Work:
         """Train until the job is done, and publish it; or until it is stopped, and leave a checkpoint."""
         with self._opened_loop(watched, say) as loop, self._board(loop) as board:
             first = loop.frame
-            self._advance(loop, board, stopped, report)
+            try:
+                self._start(loop)
+                self._advance(loop, board, stopped, report)
+            except _UnheardError:  # a checkpoint here would pass over what the callbacks would have answered
+                return False
+            for note in loop.notes:
+                say(note)
             if loop.frame > first and (not loop.done or CHECKPOINTS in self.store.keep):
                 self._save(loop, board)
             elif board is not None:
                 board.show(loop.records, loop.frame)
             if loop.done:
                 self.store.publish(self.lease, self._result(loop))
+                ends = [Ended(**vars(outcome)) for outcome in loop.outcomes]
+                with contextlib.suppress(_UnheardError):
+                    self._ask([plain_event(end) for end in ends])
             return loop.done
+
+    def _start(self, loop: Loop) -> None:
+        """Tell the callbacks of each seed that is in training, and of what it went through before."""
+        if self._asks is not None:
+            running = [outcome.seed for outcome in loop.outcomes if outcome.status == "running"]
+            past = events_of(loop.records, running, -1, loop.frame)
+            of_seed = {seed: [event for event in past if event.seed == seed] for seed in running}
+            self._ask([plain_start(seed, loop.frame, events) for seed, events in of_seed.items()])
+
+    def _ask(self, events: list[dict[str, Any]]) -> dict[int, str]:
+        if self._asks is None or not events:
+            return {}
+        answer = self._asks(events)
+        if answer is None:
+            raise _UnheardError
+        return {int(seed): reason for seed, reason in answer.items()}
+
+    def _hear_callbacks(self, loop: Loop) -> None:
+        """Tell the callbacks what has happened in this frame, and stop the seeds that they want to stop."""
+        due = loop.frame % WINDOW == 0 or loop.frame == loop.frames
+        if self._asks is not None and (due or (loop.evaluating is not None and loop.evaluating.due(loop.frame))):
+            events = events_of(loop.records, loop.seeds, loop.frame - 1, loop.frame)
+            for seed, reason in self._ask([plain_event(event) for event in events]).items():
+                loop.stop(seed, reason)
 
     def _advance(
         self, loop: Loop, board: TensorBoard | None, stopped: Callable[[], bool], report: Callable[[Progress], object]
@@ -164,6 +212,7 @@ class _Work:
         frame_told = loop.frame
         while not loop.done and not self.lease.lost and not stopped():
             loop.advance()
+            self._hear_callbacks(loop)
             now = time.monotonic()
             if now - told >= REPORT_SECONDS:
                 self._tell(loop, (loop.frame - frame_told) / (now - told), report)
@@ -174,7 +223,7 @@ class _Work:
         self._tell(loop, (loop.frame - frame_told) / max(time.monotonic() - told, 1e-9), report)
 
     def _tell(self, loop: Loop, speed: float, report: Callable[[Progress], object]) -> None:
-        seeds = seed_progress(loop.records, loop.outcomes, loop.frame)
+        seeds = seed_progress(loop.records, loop.outcomes, loop.frame, loop.best.scores.tolist())
         progress = Progress(0, loop.frame, loop.frames, speed, loop.memory, seeds)
         self.lease.note(frame=loop.frame, frames=loop.frames, frames_per_second=speed, failed=progress.lost)
         report(progress)
@@ -189,11 +238,16 @@ class _Work:
         save_checkpoint(self.folder, loop.checkpoint(), keep=1 if loop.done else 2)
         with contextlib.suppress(InputError):  # the checkpoint counts, not how long it took
             write_bytes(self.folder / "seconds.json", json.dumps(self._seconds()).encode())
+        running = [outcome.seed for outcome in loop.outcomes if outcome.status == "running"]
+        with contextlib.suppress(_UnheardError):  # the next event will say so
+            self._ask([plain_event(Checkpointed(seed, loop.frame, str(self.folder))) for seed in running])
 
     def _result(self, loop: Loop) -> JobResult:
         outcomes = [vars(outcome) for outcome in loop.outcomes]
-        networks = loop.networks() if NETWORKS in self.store.keep else {}
-        return JobResult(loop.records, outcomes, self._seconds(), loop.program.products, networks)
+        kept = NETWORKS in self.store.keep
+        networks, best = (loop.networks(), loop.best.arrays()) if kept else ({}, {})
+        products, evaluating = loop.program.products, loop.evaluating
+        return JobResult(loop.records, outcomes, self._seconds(), products, networks, evaluating, best)
 
     def _seconds(self) -> float:
         """Return the seconds that this attempt and those before it have spent."""
@@ -216,7 +270,8 @@ class _Work:
                 raise
             checkpoint = None
         settings = setting.settings
-        loop = Loop([settings] * len(self.job.seeds), self.job.seeds, checkpoint, **watched)
+        evaluating, seeds = self.store.sweep.evaluating, self.job.seeds
+        loop = Loop([settings] * len(seeds), seeds, checkpoint, evaluating=evaluating, **watched)
         try:
             yield loop
         finally:

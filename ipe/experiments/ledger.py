@@ -55,7 +55,8 @@ class SweepProgress:
 
 class Ledger:
     """What has become of each job, as far as this process knows. The callback hears the progress of all jobs, `report`
-    that of each; if one of them returns True, the sweep stops."""
+    that of each; if one of them returns True, the sweep stops. `ask` hears the events of each job, and answers which
+    seeds are to stop."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Ledger:
         stop: Stop,
         callback: Callable[[SweepProgress], bool | None] | None = None,
         report: Callable[[Job, Progress], bool | None] | None = None,
+        ask: Callable[[Job, list[dict[str, Any]]], dict[int, str]] | None = None,
     ) -> None:
         self.store, self.jobs, self.stop = store, list(jobs), stop
         self.done: set[str] = set()
@@ -74,7 +76,7 @@ class Ledger:
         self.lost: list[str] = []
         self.waiting: deque[Job] = deque()
         self.postponed: list[tuple[float, Job]] = []
-        self._callback, self._report = callback, report
+        self._callback, self._report, self._ask = callback, report, ask
         self._deaths: dict[str, tuple[Any, int]] = {}
         self._running: dict[str, tuple[int, int]] = {}
         self._size = {job.id: store.sweep.by_key[job.key].settings.frames * len(job.seeds) for job in self.jobs}
@@ -117,6 +119,10 @@ class Ledger:
         self._resumed.setdefault(job.id, progress.frame * self._lanes[job.id])
         if self._report is not None and self._report(job, progress):
             self.stop.set()
+
+    def asked(self, job: Job, events: list[dict[str, Any]]) -> dict[int, str]:
+        """Pass the events of a job on; returns the seeds that are to stop, and why."""
+        return {} if self._ask is None else self._ask(job, events)
 
     def again(self, job: Job) -> None:
         """Take note that a job was left, and must be taken up again."""

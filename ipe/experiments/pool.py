@@ -20,6 +20,7 @@ from ipe.deep.progress import Progress
 from ipe.experiments.declared import Job
 from ipe.experiments.jobs import JobOptions
 from ipe.experiments.ledger import STOP_SECONDS, Ledger
+from ipe.experiments.worker import ANSWER
 
 
 class Pool:
@@ -73,6 +74,8 @@ class Pool:
         ((kind, content),) = json.loads(line).items()
         if kind == "note":
             self.ledger.notes.append(content)
+        elif worker.job is not None and kind == "ask":
+            worker.answer(self.ledger.asked(worker.job, content))
         elif worker.job is not None and kind == "progress":
             self.ledger.hear(worker.job, Progress.from_plain(content))
         elif worker.job is not None:
@@ -111,9 +114,16 @@ class _Worker:
     def give(self, job: Job) -> None:
         """Have the worker do a job."""
         self.job = job
+        self._write(job.id)
+
+    def answer(self, answer: dict[int, str]) -> None:
+        """Answer the events that the worker has told of: the seeds that are to stop, and why."""
+        self._write(f"{ANSWER}{json.dumps(answer)}")
+
+    def _write(self, line: str) -> None:
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):  # it is gone, which its listener will say
-            self.process.stdin.write(f"{job.id}\n".encode())
+            self.process.stdin.write(f"{line}\n".encode())
             self.process.stdin.flush()
 
     def close(self) -> None:
@@ -135,6 +145,9 @@ def _end(workers: list[_Worker], patience: float) -> None:
     """Have workers save what they have and end; those that do not within so many seconds are killed."""
     for worker in workers:
         worker.process.terminate()
+        with contextlib.suppress(OSError):  # nobody will answer its events any more
+            assert worker.process.stdin is not None
+            worker.process.stdin.close()
     try:
         for worker in workers:
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -57,5 +57,8 @@ def text_of(batches: list[Progress], seeds: int) -> str:
     words = [f"{done:.0%} of {seeds} x {frames} frames"]
     if returns:
         words.append(f"return {sum(returns) / len(returns):.1f} (mean of the last 20 episodes)")
+    greedy = [seed.evaluated for seed in begun if seed.evaluated is not None]
+    if greedy:
+        words.append(f"greedy {sum(greedy) / len(greedy):.1f} (mean of the last evaluation)")
     words.append(f"{sum(batch.frames_per_second * len(batch.seeds) for batch in batches):.0f} frames per second")
     return ", ".join(words)

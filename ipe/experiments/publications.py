@@ -1,8 +1,10 @@
 """Publications: a job's Parquet file, its networks if they are kept, and the manifest that vouches for both.
 
 `results/KEY/JOB-TOKEN.parquet`, `results/KEY/JOB-TOKEN.safetensors` and `results/KEY/JOB-TOKEN.json`, the manifest,
-which is written last. A reader who finds a manifest has a whole result, unless something damaged it since, and then the
-checksum of the manifest or of the file says so. The token keeps writers apart: nothing is ever written to a name twice.
+which is written last. Of a job that was evaluated while it trained there are `results/KEY/JOB-TOKEN.evaluations`, a
+Parquet file too, and `results/KEY/JOB-TOKEN.best`, its best networks, if networks are kept. A reader who finds a
+manifest has a whole result, unless something damaged it since, and then the checksum of the manifest or of the file
+says so. The token keeps writers apart: nothing is ever written to a name twice.
 
 What a manifest says is believed only if its checksum is right, every field is possible and its files agree with it.
 `sound_manifest` is that check. `ipe status`, `ipe sweep` and the readers of results all use it, so that a result that
@@ -32,24 +34,26 @@ from ipe.base.files import entries, naming
 from ipe.base.numbers import finite_number, seed_number, whole_number
 from ipe.base.sealed import read_sealed, sealed_bytes
 from ipe.base.words import one_of, short
+from ipe.deep.evaluating import Evaluating, Kept
 from ipe.deep.machine import describe_machine, versions
 from ipe.deep.records import Records
 from ipe.deep.tensors import write_tensors
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Setting
+from ipe.experiments.evaluation_tables import evaluations_bytes, no_evaluations, read_evaluations_bytes
 from ipe.experiments.leases import Lease, LeaseLostError
 from ipe.experiments.tables import check_rows, read_results_bytes, results_bytes, with_speeds
 
 FORMAT, SCHEMA = "ipe.result", 1
 STATUSES = ("done", "failed", "diverged")
 KINDS = ("episodes", "progress")
-NAME = re.compile(r"(?P<job>.+)-(?P<token>[0-9a-f]{16})\.(?P<suffix>json|parquet|safetensors)")
+NAME = re.compile(r"(?P<job>.+)-(?P<token>[0-9a-f]{16})\.(?P<suffix>json|parquet|safetensors|evaluations|best)")
 """The name of a published file."""
 _LONGEST_SECONDS = 253_402_300_799  # the last second of the year 9999, the last that a date can have
 _LARGEST = 2**63 - 1
 _WORDS: dict[type, str] = {str: "text", list: "list", dict: "table"}
 DAMAGED = ".damaged"
-_SUFFIXES = (".json", ".parquet", ".safetensors")
+_SUFFIXES = (".json", ".parquet", ".safetensors", ".evaluations", ".best")
 
 Seen = TypeVar("Seen")
 
@@ -68,6 +72,11 @@ class JobResult:
     """The matrix products that the job was done with, native or xla; empty if that is not known."""
     networks: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """The networks, by the names that `ipe.deep.loop.Loop.networks` gives them; none if they are not kept."""
+    evaluating: Evaluating | None = None
+    """When the job was evaluated while it trained; None if it was not."""
+    best: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """The networks of the seeds' best evaluations, as `ipe.deep.evaluating.Kept.arrays` gives them; none if they are
+    not kept, or if there are none."""
 
 
 def write_publication(folder: Path, setting: Setting, job: Job, lease: Lease, result: JobResult) -> Path:
@@ -75,7 +84,7 @@ def write_publication(folder: Path, setting: Setting, job: Job, lease: Lease, re
     took the job over in the meantime, a `LeaseLostError` says so."""
     data, rows = results_bytes(result.records, setting.key, job.id)
     stem = f"{job.id}-{secrets.token_hex(8)}"
-    manifest, file, networks = (folder / f"{stem}{suffix}" for suffix in _SUFFIXES)
+    manifest, file, networks, evaluations, best = (folder / f"{stem}{suffix}" for suffix in _SUFFIXES)
     products = {"products": result.products} if result.products else {}
     content = {
         "format": FORMAT,
@@ -103,12 +112,20 @@ def write_publication(folder: Path, setting: Setting, job: Job, lease: Lease, re
             sha256, size = write_tensors(networks, result.networks)
             content["networks"] = {"file": networks.name, "sha256": sha256, "size": size}
             content["speeds"] = _speeds(result.records)
+        if result.evaluating is not None:
+            data, count = evaluations_bytes(result.records, setting.key, job.id)
+            write_bytes(evaluations, data)
+            described = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "rows": count}
+            content["evaluations"] = {"file": evaluations.name, **described, **result.evaluating.plain()}
+        if result.best:
+            sha256, size = write_tensors(best, result.best)
+            content["best"] = {"file": best.name, "sha256": sha256, "size": size}
         if lease.lost:
             raise LeaseLostError(f"{job.id}: another process has taken the job over")
         write_bytes(manifest, sealed_bytes(content, "manifest"))
     except BaseException:
         if not manifest.exists():
-            for path in (file, networks):
+            for path in (file, networks, evaluations, best):
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
         raise
@@ -127,7 +144,7 @@ def check_result(job: Job, result: JobResult) -> None:
     with naming(job.id):
         check_outcomes(job.seeds, result.outcomes)
     arrays = result.records.arrays()
-    for part in ("episodes", "progress"):
+    for part in sorted({name.partition(".")[0] for name in arrays}):
         if foreign := sorted(set(arrays[f"{part}.seed"].tolist()) - set(job.seeds)):
             raise InputError(f"{job.id}: there are {part} of seed {foreign[0]}, which is not one of its seeds")
 
@@ -224,7 +241,26 @@ class Manifest:
         path = self.path.with_suffix(".safetensors")
         if not self.has_networks:
             raise InputError(f"{path}: the networks of this job were not kept")
-        kept = self.content["networks"]
+        return self._tensors("networks", ".safetensors")
+
+    def read_evaluations(self) -> pa.Table:
+        """Read the evaluations, after the checksum of their file is verified; no rows if the job was not evaluated. An
+        error names the file."""
+        if "evaluations" not in self.content:
+            return no_evaluations()
+        path, kept = self.path.with_suffix(".evaluations"), self.content["evaluations"]
+        data = _verified(path, str(kept["sha256"]), int(kept["size"]))
+        with _naming(path):
+            return read_evaluations_bytes(data, self.key, int(kept["rows"]))
+
+    def read_best(self) -> Kept:
+        """Read the networks of the best evaluations, and verify the checksum of their file; no copies if there are
+        none. An error names the file."""
+        arrays = self._tensors("best", ".best") if "best" in self.content else {}
+        return Kept.from_arrays(len(self.seeds), arrays)
+
+    def _tensors(self, name: str, suffix: str) -> dict[str, NDArray[Any]]:
+        path, kept = self.path.with_suffix(suffix), self.content[name]
         try:
             return load(_verified(path, str(kept["sha256"]), int(kept["size"])))
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
@@ -235,8 +271,10 @@ class Manifest:
     def verify(self) -> None:
         """Refuse a result of which a file is missing or damaged."""
         self.read_tables()
+        self.read_evaluations()
         if self.has_networks:
             self.read_networks()
+        self.read_best()
 
 
 @contextlib.contextmanager
@@ -293,8 +331,11 @@ def _manifest(path: Path, content: dict[str, Any]) -> Manifest:
     check_outcomes(seeds, outcomes)
     _field(content, "versions", dict)
     _field(_field(content, "machine", dict), "cpu", str, "machine.")
-    if "networks" in content:
-        _check_file(_field(content, "networks", dict), "networks.")
+    for name in ("networks", "evaluations", "best"):
+        if name in content:
+            _check_file(_field(content, name, dict), f"{name}.")
+    if "evaluations" in content:
+        whole_number(content["evaluations"].get("rows"), "evaluations.rows", 0, _LARGEST)
     _check_speeds(content.get("speeds", []))
     sha256, size = _check_file(content)
     return Manifest(

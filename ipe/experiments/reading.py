@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from ipe.base.cores import available_cores
 from ipe.deep.checkpoints import load_checkpoint, under
+from ipe.deep.evaluating import Kept
 from ipe.deep.progress import Outcome
 from ipe.deep.records import Records
 from ipe.errors import InputError
 from ipe.experiments.declared import Job
+from ipe.experiments.evaluation_tables import as_evaluations
 from ipe.experiments.publications import Manifest, manifest_paths, sound_manifest
 from ipe.experiments.store import Store
 from ipe.experiments.tables import as_results
@@ -36,12 +38,14 @@ class Snapshot:
     """The records so far."""
     networks: dict[str, NDArray[Any]]
     """The networks, as `ipe.deep.loop.Loop.networks` names them; the first axis is the seeds."""
+    best: Kept
+    """The networks of the seeds' best evaluations so far."""
 
 
 def read_snapshot(store: Store, job: Job) -> Snapshot | None:
     """Read what a job has come to at its newest valid checkpoint; None if it has none. If all its checkpoints are
     damaged, it is refused."""
-    checkpoint = load_checkpoint(store.work_folder(job), only=("records.", *_NETWORKS))
+    checkpoint = load_checkpoint(store.work_folder(job), only=("records.", "best.", "stopped.", *_NETWORKS))
     if checkpoint is None:
         return None
     outcomes = [Outcome(**outcome) for outcome in checkpoint.data["outcomes"]]
@@ -53,7 +57,13 @@ def read_snapshot(store: Store, job: Job) -> Snapshot | None:
         for name, array in under("state.", checkpoint.arrays).items()
         if name.startswith(("q.", "policy."))
     }
-    return Snapshot(outcomes, Records.from_arrays(under("records.", checkpoint.arrays)), networks)
+    best, stopped = (
+        Kept.from_arrays(len(job.seeds), under(prefix, checkpoint.arrays)) for prefix in ("best.", "stopped.")
+    )
+    for i in stopped.frames.nonzero()[0]:
+        for name, array in networks.items():
+            array[i] = stopped.networks[name][i]
+    return Snapshot(outcomes, Records.from_arrays(under("records.", checkpoint.arrays)), networks, best)
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,7 @@ class Part:
     setting: int
     """The index of the setting among the sweep's settings."""
     tables: dict[str, pa.Table]
-    """The tables by kind: episodes, progress."""
+    """The tables by kind: episodes, progress, evaluations."""
     outcomes: list[dict[str, Any]]
     """The outcome of each seed; none if the job has no sound result."""
     problems: list[str]
@@ -141,7 +151,7 @@ def ranges(seeds: Sequence[int]) -> str:
 
 
 def _read(store: Store, job: Job, setting: int, paths: Sequence[Path], kinds: Sequence[str], unfinished: bool) -> Part:
-    sound, problems = check_manifests(job, paths, lambda manifest: manifest.read_tables(kinds))
+    sound, problems = check_manifests(job, paths, lambda manifest: _tables(manifest, kinds))
     if len(sound) > 1:
         problems.append(published_twice(store.sweep.settings[setting].name, job, [manifest for manifest, _ in sound]))
     if sound:
@@ -156,7 +166,12 @@ def _read(store: Store, job: Job, setting: int, paths: Sequence[Path], kinds: Se
     if snapshot is None:
         return Part(job, setting, {}, [], problems)
     tables = {kind: as_results(getattr(snapshot.records, f"{kind}_table")(), kind) for kind in kinds}
+    tables["evaluations"] = as_evaluations(snapshot.records.evaluations_table())
     return Part(job, setting, tables, [vars(outcome) for outcome in snapshot.outcomes], problems)
+
+
+def _tables(manifest: Manifest, kinds: Sequence[str]) -> dict[str, pa.Table]:
+    return manifest.read_tables(kinds) | {"evaluations": manifest.read_evaluations()}
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from ipe.deep.records import SPEED
 from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep
+from ipe.experiments.evaluation_tables import no_evaluations
 from ipe.experiments.old_runs import is_old_run, read_old_run
 from ipe.experiments.reading import Part, foreign_results, ranges, read_parts
 from ipe.experiments.store import open_store
@@ -48,6 +49,9 @@ class Results:
     """What is damaged or published twice, and what is missing, in sentences."""
     missing: list[tuple[int, int]] = field(default_factory=list)
     """The setting and the seed of each run that has no valid result."""
+    evaluations: pa.Table = field(default_factory=lambda: _with_setting(no_evaluations(), []))
+    """setting, seed, frame, mean, returns, lengths: a row for each greedy evaluation while training, with the return
+    and the length of each of its episodes; sorted by the first three. Empty if the runs were not evaluated."""
 
     def episodes_of(self, setting: int) -> pa.Table:
         """Return the episodes of one setting, without a copy."""
@@ -56,6 +60,10 @@ class Results:
     def progress_of(self, setting: int) -> pa.Table:
         """Return the progress of one setting, without a copy."""
         return self._of("progress", setting)
+
+    def evaluations_of(self, setting: int) -> pa.Table:
+        """Return the evaluations of one setting, without a copy."""
+        return self._of("evaluations", setting)
 
     def outcomes_of(self, setting: int) -> list[dict[str, Any]]:
         """Return the outcomes of one setting, sorted by seed."""
@@ -68,7 +76,7 @@ class Results:
     @cached_property
     def _starts(self) -> dict[str, NDArray[np.int64]]:
         """The row at which each setting begins in each table."""
-        at = {"episodes": self.episodes["setting"], "progress": self.progress["setting"]}
+        at = {kind: getattr(self, kind)["setting"] for kind in ("episodes", "progress", "evaluations")}
         settings = np.arange(len(self.sweep.settings) + 1)
         return {kind: np.searchsorted(np.asarray(column), settings) for kind, column in at.items()}
 
@@ -95,6 +103,8 @@ class SettingRuns:
     """seed, frame, return, length; sorted by the first two."""
     progress: pa.Table
     """seed, frame, epsilon, entropy, td_error, ipe_error, q_mean, frames_per_second; sorted by the first two."""
+    evaluations: pa.Table = field(default_factory=no_evaluations)
+    """seed, frame, mean, returns, lengths; sorted by the first two. Empty if the runs were not evaluated."""
 
     @property
     def seeds(self) -> list[int]:
@@ -146,6 +156,7 @@ def load_results(
         outcomes=sorted(outcomes, key=lambda outcome: (outcome["setting"], outcome["seed"])),
         problems=problems + foreign + _gaps(sweep, missing),
         missing=missing,
+        evaluations=_joined(parts, "evaluations"),
     )
 
 
@@ -162,10 +173,9 @@ def read_runs(folder: str | os.PathLike[str]) -> list[SettingRuns]:
         for outcome in results.outcomes_of(i):
             fields = {name: value for name, value in outcome.items() if name != "setting"}
             outcomes[outcome["seed"]] = Outcome(**fields)
-        episodes, progress = (
-            table.drop_columns(["setting"]) for table in (results.episodes_of(i), results.progress_of(i))
-        )
-        runs.append(SettingRuns(path, setting.name, setting.settings, list(outcomes.values()), episodes, progress))
+        tables = results.episodes_of(i), results.progress_of(i), results.evaluations_of(i)
+        bare = (table.drop_columns(["setting"]) for table in tables)
+        runs.append(SettingRuns(path, setting.name, setting.settings, list(outcomes.values()), *bare))
     return runs
 
 
@@ -195,14 +205,19 @@ def _wanted(sweep: Sweep, settings: Sequence[int | str] | None) -> list[int]:
 
 
 def _joined(parts: Sequence[Part], kind: str) -> pa.Table:
-    tables = [part.tables[kind] for part in parts]
-    table = pa.concat_tables(tables) if tables else empty_table(kind)
+    tables = [part.tables.get(kind, no_evaluations()) for part in parts]
+    empty = no_evaluations() if kind == "evaluations" else empty_table(kind)
+    table = pa.concat_tables(tables) if tables else empty
     counts = [rows.num_rows for rows in tables]
-    setting = np.repeat(np.array([part.setting for part in parts], np.int32), counts)
-    table = table.add_column(0, pa.field("setting", pa.int32(), nullable=False), pa.array(setting, pa.int32()))
+    table = _with_setting(table, np.repeat(np.array([part.setting for part in parts], np.int32), counts))
     if _interleaved(parts):
         table = table.sort_by([(name, "ascending") for name in ("setting", "seed", "frame")])
     return table
+
+
+def _with_setting(table: pa.Table, setting: Any) -> pa.Table:
+    """Return a table with the index of each row's setting before its other columns."""
+    return table.add_column(0, pa.field("setting", pa.int32(), nullable=False), pa.array(setting, pa.int32()))
 
 
 def _interleaved(parts: Sequence[Part]) -> bool:

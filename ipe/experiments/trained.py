@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.base.words import did_you_mean
+from ipe.base.words import did_you_mean, one_of
 from ipe.deep.environments import make_environment
+from ipe.deep.evaluating import Kept
 from ipe.deep.networks import Architecture
 from ipe.deep.playing import Trained
 from ipe.deep.programs import architecture, as_before
@@ -24,40 +25,56 @@ from ipe.experiments.old_runs import is_old_run, read_old_run
 from ipe.experiments.reading import read_snapshot
 from ipe.experiments.store import Store, open_store
 
+_NOT_EVALUATED = "it has no best networks, because it was not evaluated while it trained (`--evaluate-every`)"
 _Part = tuple[Path, list[Outcome], list[int], dict[str, NDArray[Any]]]
 """A file, the outcomes of some seeds, those that have networks, and the networks, whose first axis these seeds are."""
 
 
-def read_trained(folder: str | os.PathLike[str], frame_limit: int | None = None, setting: str | None = None) -> Trained:
+WHICH = ("last", "best")
+"""Which networks of a seed are meant: those that its training last came to, or those of its best evaluation."""
+
+
+def read_trained(
+    folder: str | os.PathLike[str], frame_limit: int | None = None, setting: str | None = None, which: str = "last"
+) -> Trained:
     """Read the networks of a run, or of one setting of a sweep that keeps them, as of the moment when its training last
-    ended or was stopped. Episodes are truncated after the run's own number of frames, or after `frame_limit`.
+    ended or was stopped; or of each seed's best greedy evaluation while it trained. Episodes are truncated after the
+    run's own number of frames, or after `frame_limit`.
 
     Raises:
-        InputError: naming the file that is missing, damaged, or does not fit the settings.
+        InputError: naming the file that is missing, damaged, or does not fit the settings; or if the best networks are
+            asked for of a run that was not evaluated.
     """
+    one_of(which, WHICH, "which")
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"there is no run {path}")
     if is_old_run(path):
         old = read_old_run(path)
+        if which == "best":
+            raise InputError(f"{path}: {_NOT_EVALUATED}")
         settings, parts = old.settings, iter([(path / "networks.safetensors", old.outcomes, *old.networks())])
     else:
         store = open_store(path)
         chosen = _chosen(store, setting)
-        settings, parts = chosen.settings, _parts(store, chosen)
+        if which == "best" and store.sweep.evaluating is None:
+            raise InputError(f"{path}: {_NOT_EVALUATED}")
+        settings, parts = chosen.settings, _parts(store, chosen, which)
     if frame_limit is not None and frame_limit < 1:
         raise InputError(f"frame_limit must be 1 or more, found {frame_limit}")
     read = list(parts)
     try:
-        return _trained(path, settings, frame_limit, read)
+        return _trained(path, settings, frame_limit, read, which)
     except InputError:
         # A run of an earlier version may have read its images in another way.
         with contextlib.suppress(InputError):
-            return _trained(path, as_before(settings), frame_limit, read)
+            return _trained(path, as_before(settings), frame_limit, read, which)
         raise
 
 
-def _trained(path: Path, settings: TrainingSettings, frame_limit: int | None, parts: list[_Part]) -> Trained:
+def _trained(
+    path: Path, settings: TrainingSettings, frame_limit: int | None, parts: list[_Part], which: str
+) -> Trained:
     """Return the networks, after a check that they are those of the settings."""
     where = settings.environment
     if frame_limit is not None:
@@ -72,7 +89,7 @@ def _trained(path: Path, settings: TrainingSettings, frame_limit: int | None, pa
         if seeds:
             names = ("q", "policy") if settings.learns_policy else ("q",)
             networks |= _by_seed(file, shape, names, seeds, arrays)
-    return Trained(path, settings, where, environment.spec, environment.interface, outcomes, networks)
+    return Trained(path, settings, where, environment.spec, environment.interface, outcomes, networks, which)
 
 
 def _chosen(store: Store, name: str | None) -> Setting:
@@ -91,20 +108,40 @@ def _chosen(store: Store, name: str | None) -> Setting:
     return found[0]
 
 
-def _parts(store: Store, setting: Setting) -> Iterator[_Part]:
+def _parts(store: Store, setting: Setting, which: str) -> Iterator[_Part]:
     """Yield what each job of a setting has come to, in the order of the sweep's seeds."""
     order = {seed: i for i, seed in enumerate(store.sweep.seeds)}
     for job in sorted((job for job in store.jobs if job.key == setting.key), key=lambda job: order[job.seeds[0]]):
-        yield _part(store, job)
+        yield _part(store, job) if which == "last" else _best(store, job)
+
+
+def _best(store: Store, job: Job) -> _Part:
+    """Return the networks of the best evaluation of each seed that has one; its outcome is of the frame of that
+    evaluation, whatever became of the seed later."""
+    manifest = store.publication(job, verify=False)
+    if manifest is not None:
+        if not manifest.has_networks:
+            raise _not_kept(store)
+        file, kept = manifest.path.with_suffix(".best"), manifest.read_best()
+    else:
+        snapshot = read_snapshot(store, job)
+        file, kept = store.work_folder(job), Kept(len(job.seeds)) if snapshot is None else snapshot.best
+    have = kept.frames.nonzero()[0].tolist()
+    outcomes = [Outcome(seed, frame=int(kept.frames[i])) for i, seed in enumerate(job.seeds)]
+    return file, outcomes, [job.seeds[i] for i in have], {name: array[have] for name, array in kept.networks.items()}
+
+
+def _not_kept(store: Store) -> InputError:
+    return InputError(
+        f"{store.folder} has not kept its networks, which this needs; run the sweep with keep_networks "
+        "(`ipe sweep --keep-networks`), or train the setting with `ipe train`"
+    )
 
 
 def _part(store: Store, job: Job) -> _Part:
     if (manifest := store.publication(job, verify=False)) is not None:
         if not manifest.has_networks:
-            raise InputError(
-                f"{store.folder} has not kept its networks, which this needs; run the sweep with keep_networks "
-                "(`ipe sweep --keep-networks`), or train the setting with `ipe train`"
-            )
+            raise _not_kept(store)
         file, outcomes = manifest.path.with_suffix(".safetensors"), [Outcome(**end) for end in manifest.outcomes]
         return file, outcomes, list(job.seeds), manifest.read_networks()
     folder = store.work_folder(job)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,10 +17,12 @@ import pyarrow as pa
 from ipe.base.cores import available_cores
 from ipe.base.html import table
 from ipe.behaviours import BEHAVIOURS
+from ipe.deep import callbacks as deep_callbacks
 from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
 from ipe.deep.checkpoints import newest_frame
 from ipe.deep.defaults import default_settings
 from ipe.deep.environments import EnvironmentSpec, make_environment
+from ipe.deep.evaluating import evaluating_from
 from ipe.deep.memory import check_training_memory
 from ipe.deep.native import library
 from ipe.deep.programs import architecture, check_spec
@@ -30,8 +32,10 @@ from ipe.deep.stopping import stopping
 from ipe.deep.tensorboard import check_tensorboard
 from ipe.errors import InputError
 from ipe.experiments.announcing import Announcement, Say, to_standard_error
+from ipe.experiments.calling import Calling, check_callbacks
 from ipe.experiments.declared import Job, Sweep, read_seeds
 from ipe.experiments.engine import run_jobs, status_of
+from ipe.experiments.evaluation_tables import no_evaluations
 from ipe.experiments.jobs import JobOptions
 from ipe.experiments.leases import take_lease
 from ipe.experiments.ledger import Ledger
@@ -63,6 +67,9 @@ class TrainingResult:
     ipe_error, q_mean and frames_per_second."""
     notes: list[str]
     """What went wrong on the way, in sentences."""
+    evaluations: pa.Table = field(default_factory=no_evaluations)
+    """A table with a row per seed and greedy evaluation while training, and the columns seed, frame, mean, returns and
+    lengths, the last two lists with an entry per episode; without rows if there was none."""
 
     def __repr__(self) -> str:
         seeds, episodes = len(self.outcomes), self.episodes.num_rows
@@ -87,8 +94,11 @@ def train(
     processes: int | None = None,
     batch_seeds: int | None = None,
     checkpoint_seconds: float = 300.0,
+    evaluate_every: int | None = None,
+    evaluate_episodes: int | None = None,
     tensorboard: bool = False,
     callback: Callback | None = None,
+    callbacks: Sequence[deep_callbacks.Callback] = (),
     progress: bool = True,
     say: Say | None = None,
 ) -> TrainingResult:
@@ -110,8 +120,13 @@ def train(
             as it is configured here, one batch after the other; its numbers may round differently.
         batch_seeds: the seeds per process. Default: as many as its cache serves best.
         checkpoint_seconds: the seconds between checkpoints.
+        evaluate_every: after every so many frames, each seed plays greedy episodes in environments of their own, and
+            its networks are kept if these are its best so far (`load_agent(run, seed, which="best")`). The training is
+            the same with and without. Default: never.
+        evaluate_episodes: how many episodes each evaluation has. Default: 10.
         tensorboard: whether to write TensorBoard's files too.
         callback: called with each batch's progress; if it returns True, training stops.
+        callbacks: these hear what happens to each seed, and can stop it (`ipe.deep.Callback`).
         progress: whether to print how far the training has come, to standard error: in place in a terminal or a
             notebook, else a line every half minute.
         say: called with sentences before the training starts: how images are read, and how long a long training will
@@ -128,12 +143,13 @@ def train(
         settings = default_settings(settings)
     chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
     folder = Path(out) if out is not None else default_folder(settings)
-    options, count = _options(checkpoint_seconds, processes, tensorboard)
+    heard = check_callbacks(callbacks)
+    options, count = _options(checkpoint_seconds, processes, tensorboard, bool(heard))
     if count > 0:
         BEHAVIOURS.check_shared(settings.behaviour)
         UPDATES.check_shared(settings.policy_update)
     spec = _spec(settings, chosen)
-    sweep = Sweep.of_one(settings, chosen)
+    sweep = Sweep.of_one(settings, chosen, evaluating_from(evaluate_every, evaluate_episodes))
     jobs = _jobs(sweep, spec, count, batch_seeds)
     library.choose(architecture(settings, spec))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -143,7 +159,7 @@ def train(
         Announcement(settings, spec).say(say or to_standard_error, sweep, jobs, count)
     store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
     with _alone(store.folder):
-        return _train(store, options, count, callback, progress)
+        return _train(store, options, count, callback, progress, heard)
 
 
 def training_jobs(
@@ -192,23 +208,26 @@ def resume(
     checkpoint_seconds: float = 300.0,
     tensorboard: bool = False,
     callback: Callback | None = None,
+    callbacks: Sequence[deep_callbacks.Callback] = (),
     progress: bool = True,
 ) -> TrainingResult:
     """Go on with a run that was stopped, as if it had never been stopped: the same bytes come out.
 
     Args:
         folder: the folder of the run. A run of an earlier version is turned into one of this version.
-        frames: the number of frames that the run is to have in all. Default: as many as it was begun with.
-        processes, checkpoint_seconds, tensorboard, callback, progress: as in `train`.
+        frames: the number of frames that the run is to have in all. Default: as many as it was begun with. A seed that
+            a callback has stopped stays stopped.
+        processes, checkpoint_seconds, tensorboard, callback, callbacks, progress: as in `train`.
     """
-    options, count = _options(checkpoint_seconds, processes, tensorboard)
+    heard = check_callbacks(callbacks)
+    options, count = _options(checkpoint_seconds, processes, tensorboard, bool(heard))
     path = Path(folder)
     open_run(path)  # refused before anything is written
     with _alone(path):
         store = carry_over(read_old_run(path)) if is_old_run(path) else open_run(path)
         if frames is not None:
             store = with_more_frames(store, frames)
-        return _train(store, options, count, callback, progress)
+        return _train(store, options, count, callback, progress, heard)
 
 
 def open_run(folder: str | os.PathLike[str]) -> Store:
@@ -241,7 +260,14 @@ def unfinished_frames(store: Store) -> list[int]:
     return frames
 
 
-def _train(store: Store, options: JobOptions, processes: int, callback: Callback | None, shown: bool) -> TrainingResult:
+def _train(
+    store: Store,
+    options: JobOptions,
+    processes: int,
+    callback: Callback | None,
+    shown: bool,
+    callbacks: Sequence[deep_callbacks.Callback],
+) -> TrainingResult:
     printed = PrintedProgress(len(store.sweep.seeds)) if shown else None
     numbers = {job.id: i for i, job in enumerate(store.jobs)}
 
@@ -254,16 +280,23 @@ def _train(store: Store, options: JobOptions, processes: int, callback: Callback
     if processes == 0:  # to end this process for an environment that hangs would not be for the library to decide
         options = replace(options, hang_seconds=None)
     with stopping() as stop:
-        ledger = Ledger(store, store.jobs, stop, report=report)
-        run_jobs(ledger, options, processes)
+        calling = Calling(callbacks, store, stop.set)
+        ledger = Ledger(store, store.jobs, stop, report=report, ask=calling.ask)
+        try:
+            run_jobs(ledger, options, processes)
+        finally:
+            calling.end()
     if printed is not None:
         printed.end()
+    if calling.error is not None:
+        raise calling.error
     if stop.signal is not None:
         raise KeyboardInterrupt("stopped, with checkpoints")
     if ledger.refused:
         raise InputError(ledger.refused[0])
     (runs,) = read_runs(store.folder)
-    return TrainingResult(store.folder, status_of(ledger), runs.outcomes, runs.episodes, runs.progress, ledger.notes)
+    tables = runs.episodes, runs.progress, ledger.notes, runs.evaluations
+    return TrainingResult(store.folder, status_of(ledger), runs.outcomes, *tables)
 
 
 @contextlib.contextmanager
@@ -278,7 +311,9 @@ def _alone(folder: Path) -> Iterator[None]:
         lease.finish()
 
 
-def _options(checkpoint_seconds: float, processes: int | None, tensorboard: bool) -> tuple[JobOptions, int]:
+def _options(
+    checkpoint_seconds: float, processes: int | None, tensorboard: bool, events: bool
+) -> tuple[JobOptions, int]:
     if not checkpoint_seconds >= 0.0:
         raise InputError(f"checkpoint_seconds must be 0 or more, found {checkpoint_seconds}")
     if processes is not None and processes < 0:
@@ -286,4 +321,4 @@ def _options(checkpoint_seconds: float, processes: int | None, tensorboard: bool
     if tensorboard:
         check_tensorboard()
     count = available_cores() if processes is None else processes
-    return JobOptions(checkpoint_seconds, HANG_SECONDS, tensorboard, begin_again=False), count
+    return JobOptions(checkpoint_seconds, HANG_SECONDS, tensorboard, begin_again=False, events=events), count

@@ -28,6 +28,7 @@ from typing import Any, NoReturn, Self
 
 from ipe.base.atomic import write_bytes
 from ipe.base.words import refusing
+from ipe.deep.evaluating import TICK
 from ipe.deep.progress import Outcome
 from ipe.errors import InputError
 
@@ -116,7 +117,8 @@ class Watchdog:
             with contextlib.suppress(OSError, ValueError):
                 if trace.stat().st_size == 0:
                     continue
-                lane, frame = memoryview(pulse.read_bytes()).cast("q")
+                lane, at = memoryview(pulse.read_bytes()).cast("q")
+                frame = _frame(at)
                 if 0 <= lane < len(self.seeds):
                     hangs = _with(hangs, Hang(self.seeds[lane], frame, self.seconds, sure=False))
                     self._write(hangs)
@@ -142,8 +144,9 @@ class Watchdog:
             if still >= self.seconds:
                 self._end(*at)
 
-    def _end(self, lane: int, frame: int) -> NoReturn:
+    def _end(self, lane: int, at: int) -> NoReturn:
         faulthandler.cancel_dump_traceback_later()
+        frame = _frame(at)
         hang = Hang(self.seeds[lane], frame, self.seconds, sure=True)
         then = "this process ends; the next one that takes the job up goes on without that seed"
         try:
@@ -153,6 +156,11 @@ class Watchdog:
         with contextlib.suppress(Exception):
             self._bark(f"seed {hang.seed}, frame {frame}: {hang.reason}; {then}")
         os._exit(EXIT_CODE)
+
+
+def _frame(at: int) -> int:
+    """Return the frame that a pulse tells; in an evaluation, the frame after which it takes place."""
+    return at if at < 0 else at % TICK
 
 
 def read_hangs(folder: Path) -> list[Hang]:

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,7 @@ def watch(
     behaviour: bool = False,
     setting: str | None = None,
     frame_limit: int | None = None,
+    which: Literal["last", "best"] = "last",
 ) -> Recording:
     """Play episodes with the networks of a run, and draw them into a GIF, replacing what was there.
 
@@ -76,7 +77,7 @@ def watch(
     network asks for, also where the policy is greedy; or, with an epsilon-greedy behaviour, its own.
 
     Args:
-        run, seed, behaviour, setting, frame_limit: as for `evaluate`.
+        run, seed, behaviour, setting, frame_limit, which: as for `evaluate`.
         out: the file, a .gif.
         trained_seed: which of the run's seeds. Default: the first whose training neither failed nor diverged.
         episodes: how many episodes.
@@ -96,7 +97,7 @@ def watch(
         raise InputError(f"fps must lie between 1 and 50, found {fps:g}")
     seed_number(seed)
     _draw_without_a_display()
-    trained = read_trained(run, frame_limit, setting)
+    trained = read_trained(run, frame_limit, setting, which)
     asked = None if trained_seed is None else [trained_seed]
     chosen = choose_seeds(trained, trained.unusable(), asked)[0]
     environment = make_environment(trained.environment, evaluation_seed(seed, chosen), "rgb_array")

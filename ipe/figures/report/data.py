@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ipe.analysis import Interval
-from ipe.analysis.bands import curve_bands, tolerance_band
+from ipe.analysis.bands import bootstrap_band, curve_bands, tolerance_band
 from ipe.analysis.bootstrap import Seed, check_generator
-from ipe.analysis.curves import WINDOW
+from ipe.analysis.curves import WINDOW, mean_and_standard_error
 from ipe.analysis.differences import compare_settings
 from ipe.analysis.findings import TOLERANCE, Findings, Row
 from ipe.analysis.halving import CaseSelection
@@ -179,6 +179,7 @@ def _setting(row: Row, runs: bool, decimals: int, rng: np.random.Generator) -> d
         "finalError": number(row.final_error),
         "best": number(row.probability_best),
         "curve": _curve(row, decimals, rng),
+        "evaluated": _evaluated(series, decimals, rng),
         "epsilon": _range(series.epsilon),
         "entropy": _range(series.entropy),
         "runs": _runs(series, decimals) if runs else None,
@@ -194,6 +195,20 @@ def _curve(row: Row, decimals: int, rng: np.random.Generator) -> dict[str, Any] 
     if row.tolerance is not None:
         lines["tolerance_low"], lines["tolerance_high"] = tolerance_band(curves, coverage=TOLERANCE)
     return {name: rounded(values, decimals) for name, values in lines.items()}
+
+
+def _evaluated(series: Series, decimals: int, rng: np.random.Generator) -> dict[str, Any] | None:
+    """The mean over runs of the last greedy evaluation, its interval, and both returns where the curves end."""
+    values = series.evaluated
+    if values is None:
+        return None
+    low, high = bootstrap_band(values, seed=rng)
+    greedy, training = mean_and_standard_error(values), mean_and_standard_error(series.curves)
+    lines = {"mean": greedy.mean, "low": low, "high": high}
+    ends = {"end": greedy, "trained": training}
+    return {name: rounded(line, decimals) for name, line in lines.items()} | {
+        name: [number(float(one.mean[-1])), number(float(one.error[-1]))] for name, one in ends.items()
+    }
 
 
 def _identity(setting: Setting) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ipe.analysis import bootstrap_band
+from ipe.analysis import bootstrap_band, mean_and_standard_error
 from ipe.analysis.differences import differences_sentence
 from ipe.analysis.findings import Findings, Row
 from ipe.analysis.panels import SensitivityPanel
@@ -60,6 +60,30 @@ def draw_exploration(findings: Findings) -> Figure | None:
         set_frames(axes[-1], float(findings.group.grid[-1]))
         axes[0].set_title(findings.group.environment)
         legend_below(figure, axes, "mean and range over runs")
+    return figure
+
+
+def draw_evaluation(findings: Findings, *, seed: int = 0) -> Figure | None:
+    """The contenders' greedy evaluations beside their training returns, on one scale: mean and 95% bootstrap interval;
+    None if no contender was evaluated while it trained."""
+    rows = [row for row in findings.contenders if row.series.evaluated is not None]
+    if not rows:
+        return None
+    with style():
+        figure = new_figure(7.2, 3.4)
+        axes = figure.subplots(1, 2, sharex=True, sharey=True)
+        panels = {"greedy evaluation": "evaluated", "training, mean of the last 20 episodes": "curves"}
+        for ax, (title, name) in zip(axes, panels.items(), strict=True):
+            for label, row, look in zip(short_names(rows), rows, _looks(rows), strict=True):
+                values = getattr(row.series, name)
+                low, high = bootstrap_band(values, seed=seed)
+                ax.fill_between(findings.group.grid, low, high, color=look["color"], alpha=0.2, linewidth=0)
+                mean = mean_and_standard_error(values).mean
+                ax.plot(findings.group.grid, mean, label=f"{label} (n = {row.series.n})", **look)
+            ax.set_title(title)
+            set_frames(ax, float(findings.group.grid[-1]))
+        axes[0].set_ylabel(f"return, {findings.group.environment}")
+        legend_below(figure, axes, "mean and 95% bootstrap interval")
     return figure
 
 

@@ -21,7 +21,7 @@ from ipe.base.atomic import check_folder, write_files
 from ipe.deep.machine import versions
 from ipe.experiments.results import Results
 from ipe.figures.report.data import Step, cost_data, environment_data, selection_data, settings_data
-from ipe.figures.report.drawing import draw_curves, draw_exploration, draw_panels, draw_profiles
+from ipe.figures.report.drawing import draw_curves, draw_evaluation, draw_exploration, draw_panels, draw_profiles
 from ipe.figures.report.tables import tables
 from ipe.figures.style import figure_bytes
 from ipe.pages import page_html
@@ -151,6 +151,7 @@ def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed:
         prefix = "" if len(found) == 1 else f"{_file_name(findings.group.environment)}-"
         drawn = {
             "learning_curves": draw_curves(findings, seed=seed),
+            "evaluation": draw_evaluation(findings, seed=seed),
             "exploration": draw_exploration(findings),
             "profiles": draw_profiles(findings),
             "sensitivity": draw_panels(shown, findings.chosen),

@@ -26,4 +26,5 @@ def confirming_sweep(results: Results, seeds: int) -> Sweep:
         )
     first = max(FIRST_FRESH, max(results.sweep.seeds) + 1)
     chosen = [row.series.setting for group in read_groups(results) for row in findings_of(group, seed=SEED).chosen]
-    return Sweep(f"{results.sweep.name}, fresh runs", list(range(first, first + seeds)), chosen, one_at_a_time=False)
+    name, fresh = f"{results.sweep.name}, fresh runs", list(range(first, first + seeds))
+    return Sweep(name, fresh, chosen, one_at_a_time=False, evaluating=results.sweep.evaluating)

@@ -2,6 +2,7 @@ import { byId, html } from "../../../pages/web/dom.js";
 import { comparisonSection } from "./comparison.js";
 import { choice } from "./controls.js";
 import { curvesSection, shown } from "./curves.js";
+import { evaluationSection } from "./evaluation.js";
 import { explorationSection } from "./exploration.js";
 import { frames, number, plural, probability, scoreFormat } from "./numbers.js";
 import { rankingSection } from "./ranking.js";
@@ -55,6 +56,7 @@ function themeButton() {
 function render(report, environment, root, choose) {
   shown.start(environment);
   const curves = curvesSection(report, environment);
+  const evaluation = evaluationSection(report, environment);
   const exploration = explorationSection(environment);
   const comparison = comparisonSection(report, environment);
   const sensitivity = sensitivitySection(report, environment);
@@ -62,6 +64,7 @@ function render(report, environment, root, choose) {
     claimsSection(report.claims),
     ...report.pictures.map(pictureSection),
     curves.node,
+    evaluation?.node,
     exploration?.node,
     selectionSection(report, environment),
     rankingSection(report, environment),
@@ -79,7 +82,7 @@ function render(report, environment, root, choose) {
     html("main", {}, nodes),
     html("footer", {}, html("p", {}, "Runs are the unit of all statistics. Made by ipe report; this page makes no request.")),
   );
-  for (const part of [curves, exploration, comparison, sensitivity]) part?.draw();
+  for (const part of [curves, evaluation, exploration, comparison, sensitivity]) part?.draw();
 }
 
 const themeButtonOnce = themeButton();
