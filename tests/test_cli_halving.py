@@ -96,7 +96,7 @@ def test_a_sweep_by_halving_from_the_plan_to_the_fresh_runs(
     (panel,) = data["environments"][0]["sensitivity"]
     assert len(panel["values"]) == 3, "what was cut is shown too"
     assert sum("cut" in point for point in panel["curves"][0]["points"]) == 1
-    assert data["cost"]["coreHours"] > 0
+    assert data["cost"]["hours"] > 0
 
     capsys.readouterr()
     assert main(["sweep", "grid.toml", "--out", "out", "--halving", "--seeds", "4"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from ipe.analysis import bootstrap_interval, difference_interval, performance_profile, probability_of_improvement
+from ipe.analysis import (
+    bootstrap_interval,
+    difference_interval,
+    improvement_test,
+    performance_profile,
+    probability_of_improvement,
+    range_coverage,
+    rank_test,
+)
 from ipe.errors import InputError
+from tests.tiers import examples
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
 
@@ -94,3 +104,43 @@ def test_a_profiles_interval_is_that_of_the_share() -> None:
 def test_refusals(call: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+# The exact test
+
+
+def divided(x: list[float], y: list[float]) -> float:
+    """The p-value of the rank test by going through every way to divide the runs."""
+    together = np.array([*x, *y])
+    ranks = np.array([(together < one).sum() + ((together == one).sum() + 1) / 2 for one in together])
+    middle = len(x) * (len(together) + 1) / 2
+    sums = [abs(ranks[list(part)].sum() - middle) for part in combinations(range(len(together)), len(x))]
+    return float(np.mean(np.array(sums) >= abs(ranks[: len(x)].sum() - middle)))
+
+
+@examples(60)
+@given(st.data())
+def test_the_rank_test_counts_every_way_to_divide_the_runs(data: st.DataObject) -> None:
+    some = st.lists(st.integers(0, 4).map(float), min_size=1, max_size=5)  # few values: many ties
+    x, y = data.draw(some), data.draw(some)
+    assert rank_test(x, y) == pytest.approx(divided(x, y), rel=1e-12)
+    assert rank_test(x, y) == pytest.approx(rank_test(y, x), rel=1e-12)
+
+
+def test_the_rank_test_is_scipys_and_knows_what_few_runs_cannot_say() -> None:
+    rng = np.random.default_rng(0)
+    for n, m in ((3, 3), (8, 5), (30, 30)):
+        x, y = rng.normal(size=n), rng.normal(0.5, size=m)
+        assert rank_test(x, y) == pytest.approx(stats.mannwhitneyu(x, y, method="exact").pvalue, rel=1e-9)
+    many = rng.normal(size=60), rng.normal(size=60)
+    assert rank_test(*many) == improvement_test(*many)
+    assert rank_test([1.0], [2.0]) == 1.0
+    assert rank_test([1.0, 1.0], [1.0, 1.0]) == 1.0
+
+
+def test_the_share_that_a_range_of_runs_holds() -> None:
+    for n in (2, 3, 10, 22):
+        share = range_coverage(n)
+        assert 1 - n * share ** (n - 1) + (n - 1) * share**n == pytest.approx(0.95)
+    assert range_coverage(21) < 0.8 <= range_coverage(22)
+    assert np.isnan(range_coverage(1))

@@ -317,8 +317,8 @@ def test_the_papers_curves_with_what_was_cut_marked() -> None:
     assert widths.cut == (None, None), "of each width one setting came to the end"
     for i, own in enumerate(steps.cut):
         series = panels[0].series["a"][steps.settings[i]]
-        assert series.setting.settings.width == 128
-        assert series.setting.settings.value_step_size == steps.values[i]
+        assert series.trained.settings.width == 128
+        assert series.trained.settings.value_step_size == steps.values[i]
         assert steps.mean[i] == pytest.approx(series.auc.mean())
         if own is not None:
             assert own.chosen > steps.mean[i], "the chosen setting was ahead by then"

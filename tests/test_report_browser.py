@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
@@ -46,7 +48,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
         sweep, level=level, bad={(4, 1): ("diverged", 9000)}, problems=[f"the file {HOSTILE} is damaged"]
     )
     claims = [Claim("first", "Figure 5", f"{HOSTILE} wins.", "holds", f"{HOSTILE} does.", {"difference": 1.0})]
-    page = write_report(results, out, claims=claims, grid_points=POINTS)[0]
+    page = write_report(results, out, claims=claims, links=[("Other", "grid/report.html")], grid_points=POINTS)[0]
     shots = os.environ.get("IPE_SHOTS")
     done = subprocess.run(
         ["node", BROWSER / "report.mjs", page, *([shots] if shots else [])],
@@ -68,6 +70,7 @@ def test_it_renders(seen: Any) -> None:
         "Comparison",
         "Sensitivity (best over the rest)",
         "Problems",
+        "Methods",
         "Settings and versions",
     ]
     assert seen["means"] == seen["bands"] == 3  # the best of each case
@@ -103,6 +106,24 @@ def test_pointing_shows_the_values_there_and_single_runs(seen: Any) -> None:
     assert seen["sensitivity"].startswith("value_step_size = 1e-4: ")
     assert f"({RUNS} runs" in seen["sensitivity"]
     assert seen["sensitivityFocus"].startswith("value_step_size = 0.001: ")
+
+
+def test_tables_are_saved_from_the_page_as_they_lie_beside_it(seen: Any) -> None:
+    folder = Path(seen["heard"]["requests"][0].removeprefix("file://")).parent
+    assert sorted(seen["saved"]) == ["comparisons.csv", "curves.csv", "ranking.csv", "runs.csv", "sensitivity.csv"]
+    for name in ("comparisons.csv", "ranking.csv", "runs.csv", "sensitivity.csv"):
+        assert seen["saved"][name] == (folder / name).read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(seen["saved"]["curves.csv"])))
+    assert len(rows) == 39 * POINTS
+    assert {row["measure"] for row in rows} == {"training returns"}
+    assert int(rows[POINTS - 1]["frames"]) == FRAMES
+
+
+def test_the_methods_can_be_pasted_and_pages_are_linked(seen: Any) -> None:
+    assert seen["methods"] == seen["selected"]
+    assert "On LunarLander-v3 we report 39 settings with 4 runs each (156 in all)." in seen["methods"]
+    assert "ranking.csv" in seen["beside"]
+    assert seen["pages"] == ["grid/report.html"]
 
 
 def test_the_arrow_keys_move_the_cursor(seen: Any) -> None:

@@ -2,7 +2,8 @@
 
 The functions here take numbers and tables of any origin. What reads the store of a sweep is in modules of its own:
 `ipe.analysis.series` (the runs of each setting), `ipe.analysis.findings` (their ranking and comparison) and
-`ipe.analysis.panels` (their sensitivity curves); `ipe.analysis.halving` reads a sweep by successive halving.
+`ipe.analysis.panels` (their sensitivity curves); `ipe.analysis.halving` reads a sweep by successive halving,
+and `ipe.analysis.recorded` the runs that other programs recorded.
 """
 
 from ipe.analysis.bands import CurveBands, bootstrap_band, curve_bands, iqm_band, iqm_curve, tolerance_band
@@ -25,7 +26,7 @@ from ipe.analysis.curves import (
     recorded_curves,
     trailing_curve,
 )
-from ipe.analysis.many import holm, improvement_test, mean_ranks
+from ipe.analysis.many import holm, improvement_test, mean_ranks, rank_test
 from ipe.analysis.scores import score_failed, standard_error, worst_seen
 from ipe.analysis.selection import RankedSetting, Selection, select_best
 from ipe.analysis.sensitivity import (
@@ -39,6 +40,7 @@ from ipe.analysis.shape import largest_fall, mean_curve_interval, relative_fall,
 from ipe.analysis.statistics import (
     ToleranceInterval,
     interquartile_mean,
+    range_coverage,
     runs_for_tolerance,
     tolerance_interval,
 )
@@ -88,6 +90,8 @@ __all__ = [
     "one_at_a_time_curve",
     "performance_profile",
     "probability_of_improvement",
+    "range_coverage",
+    "rank_test",
     "recorded_curves",
     "relative_fall",
     "restricted_mean",

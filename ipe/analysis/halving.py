@@ -134,7 +134,7 @@ def survivors(results: Results, halving: Halving) -> list[str]:
     for group in read_groups(results):
         for members in _by_case(group.series).values():
             order = ranked(members)
-            kept += [one.setting.stem for one in order[: math.ceil(len(order) / halving.factor)]]
+            kept += [one.trained.stem for one in order[: math.ceil(len(order) / halving.factor)]]
     return kept
 
 
@@ -199,7 +199,7 @@ def _wins(
     mine_drawn = np.concatenate([counts for (counts,) in resample_counts((chosen.n,), resamples, rng)])
     wins = []
     for rung, members in enumerate(ended):
-        mine = mine_drawn @ areas_over(rungs.last, chosen.setting, rungs.halving.frames[rung]) / chosen.n
+        mine = mine_drawn @ areas_over(rungs.last, chosen.trained, rungs.halving.frames[rung]) / chosen.n
         best = np.full(resamples, -np.inf)
         for one in members:
             counts = np.concatenate([drawn for (drawn,) in resample_counts((one.n,), resamples, rng)])
@@ -214,7 +214,7 @@ def ended_in(rungs: Rungs, environment: str, case: str) -> list[list[Series]]:
     for i, groups in enumerate(rungs.groups):
         on = {one.stem for one in rungs.results[i + 1].sweep.settings} if i + 1 < len(rungs.groups) else set()
         members = [one for group in groups if group.environment == environment for one in group.series]
-        found.append([one for one in members if one.setting.case == case and one.setting.stem not in on])
+        found.append([one for one in members if one.setting.case == case and one.trained.stem not in on])
     return found
 
 
@@ -222,7 +222,7 @@ def _bar(rungs: Rungs, environment: str, case: str, rung: int) -> float:
     """The least mean AUC of a setting that went on from a rung."""
     on = {one.stem for one in rungs.results[rung + 1].sweep.settings}
     members = [one for group in rungs.groups[rung] if group.environment == environment for one in group.series]
-    return min(mean_area(one) for one in members if one.setting.case == case and one.setting.stem in on)
+    return min(mean_area(one) for one in members if one.setting.case == case and one.trained.stem in on)
 
 
 def areas_over(results: Results, setting: Setting, frames: int) -> Array:
@@ -236,7 +236,7 @@ def areas_over(results: Results, setting: Setting, frames: int) -> Array:
 def _by_case(series: Sequence[Series]) -> Mapping[tuple[str, str], list[Series]]:
     found: dict[tuple[str, str], list[Series]] = {}
     for one in series:
-        found.setdefault(case_of(one.setting), []).append(one)
+        found.setdefault(case_of(one.trained), []).append(one)
     return found
 
 

@@ -43,7 +43,7 @@ def _curves(rungs: Rungs, ended: Sequence[Sequence[Series]]) -> dict[str, Sensit
     points = [comparable(series.setting) for _, series in members]
     chosen = ranked(ended[-1])[0]
     at_frames = [
-        float(areas_over(rungs.last, chosen.setting, frames).mean()) for frames in rungs.halving.frames[: len(ended)]
+        float(areas_over(rungs.last, chosen.trained, frames).mean()) for frames in rungs.halving.frames[: len(ended)]
     ]
     out = {}
     for name in points[0]:

@@ -15,9 +15,12 @@ from scipy.stats import norm, rankdata
 from ipe.analysis.bootstrap import Interval, Seed, check_generator, interval_of, resample_counts
 from ipe.analysis.columns import check_count, check_share, finite_numbers
 from ipe.analysis.comparison import paired_tasks
-from ipe.analysis.scores import Scores, check_strata
+from ipe.analysis.scores import Scores, check_scores, check_strata
 from ipe.base.arrays import Array
 from ipe.errors import InputError
+
+_EXACT = 100
+"""With at most so many runs in all, `rank_test` counts all ways to divide them."""
 
 
 def improvement_test(x: Scores, y: Scores) -> float:
@@ -57,6 +60,45 @@ def improvement_test(x: Scores, y: Scores) -> float:
     if variance <= 0.0:
         return 1.0
     return float(2.0 * norm.sf(abs(difference) / math.sqrt(variance)))
+
+
+def rank_test(x: ArrayLike, y: ArrayLike) -> float:
+    r"""The p-value of "runs of x score neither higher nor lower than those of y", exact for few runs.
+
+    The statistic is the sum :math:`R` of the ranks of x among all :math:`N = n + m` scores, equal scores sharing the
+    mean of their ranks. If x and y have the same distribution, every choice of n of the N ranks is equally likely, and
+
+    .. math:: p = P\left( \left| R - \tfrac{n (N + 1)}{2} \right| \ge \left| r - \tfrac{n (N + 1)}{2} \right| \right)
+
+    is counted over all of them, with and without ties (Mann and Whitney 1947). With three runs each no p-value is below
+    0.1, whatever the scores: the normal approximation (`improvement_test`) would say 0.05. From 100 runs in all on, the
+    normal approximation is used.
+
+    Args:
+        x: one number per run.
+        y: one number per run.
+
+    Returns:
+        The two-sided p-value.
+
+    Example:
+        >>> rank_test([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
+        0.1
+    """
+    first, second = check_scores(x, "x"), check_scores(y, "y")
+    n, total = first.size, first.size + second.size
+    if total > _EXACT:
+        return improvement_test(first, second)
+    # Twice the ranks are whole numbers. `ways[k, s]`: how many sets of k runs have ranks that sum to s / 2.
+    ranks = np.rint(2.0 * rankdata(np.concatenate([first, second]))).astype(np.intp)
+    ways = np.zeros((n + 1, int(ranks.sum()) + 1))
+    ways[0, 0] = 1.0
+    for rank in ranks:
+        ways[1:, rank:] += ways[:-1, : ways.shape[1] - rank].copy()
+    middle = n * (total + 1)
+    away = np.abs(np.arange(ways.shape[1]) - middle)
+    extreme = ways[n, away >= abs(int(ranks[:n].sum()) - middle)].sum()
+    return float(min(1.0, extreme / ways[n].sum()))
 
 
 def holm(p_values: ArrayLike) -> Array:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipe.analysis.sensitivity import SensitivityCurve, ordered, sensitivity_curves
-from ipe.analysis.series import Group, Series, read_groups
-from ipe.experiments.declared import Setting, Sweep
+from ipe.analysis.series import ComparedSetting, Group, Series, read_groups
+from ipe.experiments.declared import Sweep
 from ipe.experiments.results import Results
 
 
@@ -34,8 +34,9 @@ def panels_by_environment(results: Results) -> dict[str, list[SensitivityPanel]]
     return {group.environment: sensitivity_panels(results.sweep, group) for group in read_groups(results)}
 
 
-def sensitivity_panels(sweep: Sweep, group: Group) -> list[SensitivityPanel]:
-    """The panels of one environment: best over the others, or one at a time, as the sweep was made."""
+def sensitivity_panels(sweep: Sweep | None, group: Group) -> list[SensitivityPanel]:
+    """The panels of one environment: best over the others, or one at a time, as the sweep was made. Recorded runs are
+    of no sweep, and count as made in all combinations."""
     found: dict[str, dict[str, SensitivityCurve]] = {}
     by_case: dict[str, list[Series]] = {}
     for series in group.series:
@@ -51,19 +52,19 @@ def sensitivity_panels(sweep: Sweep, group: Group) -> list[SensitivityPanel]:
     ]
 
 
-def _curves(sweep: Sweep, members: Sequence[Series], case: str) -> dict[str, SensitivityCurve]:
+def _curves(sweep: Sweep | None, members: Sequence[Series], case: str) -> dict[str, SensitivityCurve]:
     points = [comparable(series.setting) for series in members]
     varied = [name for name in points[0] if len({point[name] for point in points}) > 1]
     if not varied:
         return {}
     base = None
-    if sweep.one_at_a_time:
+    if sweep is not None and sweep.one_at_a_time:
         first = comparable(next(setting for setting in sweep.settings if setting.case == case))
         base = {name: first[name] for name in varied}
     settings = [{name: point[name] for name in varied} for point in points]
     return sensitivity_curves(settings, [series.auc for series in members], base)
 
 
-def comparable(setting: Setting) -> dict[str, Any]:
+def comparable(setting: ComparedSetting) -> dict[str, Any]:
     """The hyperparameters as values that can be compared: a list, as JSON has it, becomes a tuple."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in setting.varied.items()}

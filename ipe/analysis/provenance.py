@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ipe.analysis.recorded.record import RecordedRun
 from ipe.experiments.old_runs import is_old_run, read_old_run
 from ipe.experiments.store import open_store
 
@@ -21,30 +24,62 @@ class RunCost:
         machines: the processors.
         first: the date on which the first job was published, as in 2026-11-17 (UTC); empty if there is none.
         last: the date on which the last job was published.
+        unit: what the hours are: of a core, or by the clock where nobody says how many cores worked.
     """
 
     seconds: float
     machines: tuple[str, ...]
     first: str
     last: str
+    unit: str = "core-hours"
 
     @property
     def core_hours(self) -> float:
         """The hours of a core."""
         return self.seconds / 3600.0
 
+    @property
+    def words(self) -> str:
+        """What it took in words, in minutes if it is little.
+
+        Example:
+            >>> RunCost(90.0, (), "", "").words, RunCost(7200.0, (), "", "").words
+            ('1.5 core-minutes', '2 core-hours')
+        """
+        if self.core_hours < 0.1:
+            return f"{self.seconds / 60.0:.3g} {self.unit.replace('hours', 'minutes', 1)}"
+        return f"{self.core_hours:.3g} {self.unit}"
+
 
 def run_cost(*folders: str | os.PathLike[str]) -> RunCost:
     """What the runs of some stores took together. Training runs of earlier versions do not say how long they took."""
     contents = [content for folder in folders for content in _contents(Path(folder))]
-    times = [one["published"] for one in contents if "published" in one]
-    dates = (
-        [datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d") for time in (min(times), max(times))]
-        if times
-        else ["", ""]
-    )
+    dates = _dates([one["published"] for one in contents if "published" in one])
     machines = sorted({str(one["machine"]["cpu"]) for one in contents})
     return RunCost(sum(float(one.get("seconds", 0.0)) for one in contents), tuple(machines), dates[0], dates[1])
+
+
+def recorded_cost(runs: Sequence[RecordedRun]) -> RunCost | None:
+    """What recorded runs took by the clock, all of them together, and when; None if no file says it. A run of which
+    both training and evaluations were read counts once."""
+    training = [run for run in runs if run.kind == "training"] or list(runs)
+    timed = [run for run in training if math.isfinite(run.started) and math.isfinite(run.seconds)]
+    if not timed:
+        return None
+    first, last = _dates([time for run in timed for time in (run.started, run.started + run.seconds)])
+    left_out = len(training) - len(timed)
+    unit = f"hours by the clock, of {len(timed)} runs together" + (
+        f" ({left_out} others do not say it)" * (left_out > 0)
+    )
+    return RunCost(math.fsum(run.seconds for run in timed), (), first, last, unit)
+
+
+def _dates(times: Sequence[float]) -> tuple[str, str]:
+    """The days (UTC) of the first and the last time, in seconds since 1970; empty if there is none."""
+    if not times:
+        return "", ""
+    first, last = (datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d") for time in (min(times), max(times)))
+    return first, last
 
 
 def run_versions(*folders: str | os.PathLike[str]) -> dict[str, list[str]]:

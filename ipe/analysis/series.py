@@ -7,14 +7,15 @@ counts that mean. A run that never finished an episode has no curve; it scores t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ipe.analysis.columns import Frames
 from ipe.analysis.curves import aucs, curves, frame_grid, recorded_curves
+from ipe.analysis.measures import TRAINING, Measure
 from ipe.analysis.scores import score_failed, worst_seen
 from ipe.base.arrays import Array
 from ipe.errors import InputError
@@ -23,6 +24,37 @@ from ipe.experiments.results import Results
 
 Failed: TypeAlias = Literal["keep", "worst"]
 """The score of a run that failed or diverged: as if it had kept its last mean, or the worst score of all runs."""
+
+
+class ComparedSetting(Protocol):
+    """What the comparison needs of a setting: of a sweep (`ipe.experiments.declared.Setting`), or of recorded runs."""
+
+    @property
+    def name(self) -> str:
+        """The setting's name, which no other has."""
+
+    @property
+    def case(self) -> str:
+        """The name of the case or the algorithm; empty if there is none."""
+
+    @property
+    def varied(self) -> dict[str, Any]:
+        """The values of what varies between the settings of a case, by name."""
+
+    @property
+    def key(self) -> str:
+        """Hexadecimal digits that stand for the setting."""
+
+    @property
+    def behaviour(self) -> str | int:
+        """The behaviour, which decides how the setting is drawn; or the number of a look, where it is not known."""
+
+    @property
+    def frames(self) -> int:
+        """The number of frames of a run."""
+
+    def fields(self) -> Mapping[str, Any]:
+        """Return all that is known of the setting, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +76,7 @@ class Series:
             evaluated while it trained.
     """
 
-    setting: Setting
+    setting: ComparedSetting
     fresh: bool
     planned: int
     outcomes: list[dict[str, Any]]
@@ -60,6 +92,13 @@ class Series:
     def name(self) -> str:
         """The setting's name, and whether these are fresh runs."""
         return f"{self.setting.name} (fresh runs)" if self.fresh else self.setting.name
+
+    @property
+    def trained(self) -> Setting:
+        """The setting of a sweep, with all that it is trained with."""
+        if not isinstance(self.setting, Setting):
+            raise InputError(f"{self.setting.name}: these runs are not of a sweep of ipe")
+        return self.setting
 
     @property
     def n(self) -> int:
@@ -82,6 +121,8 @@ class Group:
         series: the settings with at least one run, in the order of the sweep.
         fresh: the settings with fresh runs, in the order of the sweep.
         missing: the names of the settings without a run.
+        measure: what the numbers are.
+        notes: what a reader must know of these runs, in sentences.
     """
 
     environment: str
@@ -90,6 +131,13 @@ class Group:
     series: list[Series]
     fresh: list[Series]
     missing: list[str]
+    measure: Measure = TRAINING
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The environment, and which returns these are where they do not go without saying."""
+        return self.environment if self.measure.name == TRAINING.name else f"{self.environment}, {self.measure.name}"
 
 
 def read_groups(
@@ -123,7 +171,7 @@ def read_groups(
         have = {one.setting.key for one in series}
         missing = [setting.name for setting in settings.values() if setting.key not in have]
         if series:
-            series, fresh = _scored(environment, frames, series, fresh, failed)
+            series, fresh = scored(environment, frames, series, fresh, failed)
             groups.append(Group(environment, frames, grid, series, fresh, missing))
     return groups
 
@@ -206,7 +254,7 @@ def _recorded(progress: pa.Table, name: str, grid: Frames, seeds: list[int]) -> 
     return values if np.isfinite(values).any() else None
 
 
-def _scored(
+def scored(
     environment: str, frames: int, series: list[Series], fresh: list[Series], failed: Failed
 ) -> tuple[list[Series], list[Series]]:
     """The series with a score for every run; all runs without a score of their own get the same one."""
@@ -216,7 +264,7 @@ def _scored(
     # The worst of all runs, failed runs included: failing must never score better than not failing.
     worst_auc, worst_final = worst_seen(*(one.auc for one in both)), worst_seen(*(one.final for one in both))
 
-    def scored(one: Series) -> Series:
+    def with_scores(one: Series) -> Series:
         without = int(np.isnan(one.curves[:, -1]).sum())
         if failed == "worst":
             bad = np.array([outcome["status"] != "done" for outcome in one.outcomes])
@@ -224,4 +272,4 @@ def _scored(
         auc, final = score_failed(one.auc, worst_auc), score_failed(one.final, worst_final)
         return replace(one, auc=auc, final=final, without=without)
 
-    return [scored(one) for one in series], [scored(one) for one in fresh]
+    return [with_scores(one) for one in series], [with_scores(one) for one in fresh]

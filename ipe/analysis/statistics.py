@@ -129,6 +129,21 @@ def tolerance_rank(n: int, *, coverage: float, confidence: float = 0.95) -> int:
     return int(ranks[enough][-1])
 
 
+def range_coverage(n: int, *, confidence: float = 0.95) -> float:
+    r"""The share of all runs to come that lies between the least and the greatest score of n runs, with confidence.
+
+    That is the :math:`1 - c` quantile of :math:`\mathrm{Beta}(n - 1, 2)` for a confidence c; NaN for a single run,
+    whose least and greatest score are the same.
+
+    Example:
+        >>> [round(range_coverage(n), 2) for n in (3, 5, 22)]
+        [0.14, 0.34, 0.8]
+    """
+    if check_count(n, "n") == 1:
+        return float("nan")
+    return float(beta.ppf(1.0 - check_share(confidence, "confidence"), n - 1, 2))
+
+
 def runs_for_tolerance(*, coverage: float, confidence: float = 0.95) -> int:
     r"""The least number of runs whose least and greatest score are a tolerance interval.
 

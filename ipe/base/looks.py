@@ -63,13 +63,15 @@ BEHAVIOURS: dict[str, int] = {
 """The slots of behaviours by name. A behaviour that is not listed gets another slot, which its name decides."""
 
 
-def slot_of(behaviour: str) -> int:
-    """The slot of a behaviour, listed or not.
+def slot_of(behaviour: str | int) -> int:
+    """The slot of a behaviour, listed or not; a number is the slot of a line that is about no behaviour.
 
     Example:
         >>> slot_of("epsilon-ipe"), slot_of("a behaviour of my own") in BEHAVIOURS.values()
         (0, False)
     """
+    if isinstance(behaviour, int):
+        return behaviour % len(LOOKS)
     if behaviour in BEHAVIOURS:
         return BEHAVIOURS[behaviour]
     others = [slot for slot in range(len(LOOKS)) if slot not in BEHAVIOURS.values()]
@@ -86,9 +88,9 @@ def look_of(behaviour: str) -> Look:
     return LOOKS[slot_of(behaviour)]
 
 
-def slots_for(behaviours: Sequence[str | None]) -> list[int]:
-    """A slot for each line of a figure: that of its behaviour, or a free one where the behaviour has a line already or
-    the line is not about one behaviour (None).
+def slots_for(behaviours: Sequence[str | int | None]) -> list[int]:
+    """A slot for each line of a figure: that of its behaviour or its number, or a free one where another line has that
+    slot already or the line is not about one behaviour (None).
 
     Example:
         >>> slots_for(["epsilon-greedy", "epsilon-ipe", "epsilon-ipe", None])

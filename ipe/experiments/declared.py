@@ -33,6 +33,20 @@ class Setting:
     settings: TrainingSettings
     """The settings to train with."""
 
+    @property
+    def behaviour(self) -> str:
+        """The name of the behaviour, which decides how the setting is drawn."""
+        return self.settings.behaviour
+
+    @property
+    def frames(self) -> int:
+        """The number of frames of a run."""
+        return self.settings.frames
+
+    def fields(self) -> dict[str, Any]:
+        """Return the settings to train with as nested dictionaries."""
+        return self.settings.model_dump()
+
     @cached_property
     def key(self) -> str:
         """16 hexadecimal digits that stand for what is trained, in whatever sweep."""

@@ -31,10 +31,12 @@ def learning_curves(
     band: str = "standard error",
     runs: bool = True,
     epsilon: Mapping[str, ArrayLike] | None = None,
-    behaviours: Mapping[str, str] | None = None,
+    behaviours: Mapping[str, str | int] | None = None,
     window: int = WINDOW,
     title: str | None = None,
     note: str = "",
+    steps: str = "frames",
+    label: str | None = None,
 ) -> Figure:
     """The mean of each group's curves with a band, its runs as thin lines, and optionally epsilon in a second panel.
 
@@ -48,11 +50,13 @@ def learning_curves(
         runs: whether single runs are drawn.
         epsilon: the epsilon of each group that has one, shape (runs, grid) (`analysis.recorded_curves`); the figure
             shows the mean over runs and their range.
-        behaviours: the behaviour of each group, which decides its colour and line style. By default a group that is
-            called like a behaviour is one.
+        behaviours: the behaviour of each group, which decides its colour and line style, or the number of a look. By
+            default a group that is called like a behaviour is one.
         window: how many episodes the curves average, for the label of the axis.
         title: the title above the figure.
         note: a sentence for the reader of the figure, above the legend: in which settings the groups differ, say.
+        steps: what the frames are called.
+        label: what the curves are, for the label of the axis. Default: the mean return of the last `window` episodes.
 
     Returns:
         The figure. Its legend says how many runs each group has.
@@ -73,12 +77,12 @@ def learning_curves(
         for name, values in data.items():
             _draw_returns(axes[0], name, frames, values, ends.get(name), looks[name], runs)
         axes[0].autoscale_view()
-        axes[0].set_ylabel(f"return (mean of the last {window} episodes)")
+        axes[0].set_ylabel(f"return (mean of the last {window} episodes)" if label is None else label)
         if exploration:
             for name, values in exploration.items():
                 draw_range(axes[1], frames, values, looks[name])
             axes[1].set(ylabel="ε (mean, range)", ylim=(-0.03, 1.03))
-        set_frames(axes[-1], float(frames[-1]))
+        set_frames(axes[-1], float(frames[-1]), steps)
         if title:
             axes[0].set_title(title)
         lines = [_caption(band if ends else None, runs), *textwrap.wrap(note, _NOTE_WIDTH)]

@@ -25,9 +25,9 @@ def draw_range(ax: Axes, frames: ArrayLike, values: Array, look: dict[str, Any],
     ax.plot(at, np.nanmean(some, axis=0), label=label, **look)
 
 
-def set_frames(ax: Axes, last: float) -> None:
-    """Label the horizontal axis with frames in thousands, from 0 to the last frame."""
-    ax.set_xlabel("frames (thousands)")
+def set_frames(ax: Axes, last: float, steps: str = "frames") -> None:
+    """Label the horizontal axis with frames in thousands, from 0 to the last frame; `steps` is what they are called."""
+    ax.set_xlabel(f"{steps} (thousands)")
     ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}")
     ax.set_xlim(0.0, last)
 

@@ -24,7 +24,7 @@ class Curve:
         x: where its points stand.
         mean: the mean at each point.
         error: the standard error of each mean.
-        behaviour: the behaviour that the line is about, which decides its look.
+        behaviour: the behaviour that the line is about, which decides its look; or the number of a look.
         cut: for each point that was cut off by halving, what the chosen setting scored over the same frames; NaN for
             the other points. Such points are hollow, with a thin line to that score, and no line joins them. None: no
             point was cut off.
@@ -34,7 +34,7 @@ class Curve:
     x: Array
     mean: Array
     error: Array
-    behaviour: str | None = None
+    behaviour: str | int | None = None
     cut: Array | None = None
 
 

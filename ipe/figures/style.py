@@ -49,7 +49,7 @@ def style() -> Iterator[None]:
         yield
 
 
-def line_styles(behaviours: Sequence[str | None]) -> list[dict[str, Any]]:
+def line_styles(behaviours: Sequence[str | int | None]) -> list[dict[str, Any]]:
     """Colour and line style for each line of a figure, as arguments of `Axes.plot`; `slots_for` says which."""
     return [{"color": LOOKS[slot].colour, "linestyle": LOOKS[slot].line} for slot in slots_for(behaviours)]
 

@@ -65,7 +65,7 @@ def _judge(chosen: Mapping[str, Series], group: Group) -> list[Claim]:
     ours, greedy, ipe = (chosen.get(name) for name in ("epsilon-ipe", "epsilon-greedy", "ipe"))
     claims = []
     if ours is not None and greedy is not None:
-        frame = min(greedy.setting.settings.epsilon.steps, group.frames // 4)
+        frame = min(greedy.trained.settings.epsilon.steps, group.frames // 4)
         claims = [
             larger_area("IPE enjoys ... a larger area under the curve", ours, greedy),
             better_end("IPE enjoys ... better asymptotic performance", ours, greedy, group.grid),

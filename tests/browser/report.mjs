@@ -90,10 +90,10 @@ async function sorts({ page }) {
   const head = (words) => page.locator("#ranking th button", { hasText: words });
   seen.first = await page.evaluate(names);
   await head("worst run").click();
-  seen.worstDown = await page.evaluate(column, "worst run");
+  seen.worstDown = await page.evaluate(column, "AUC, worst run");
   seen.ariaDown = await page.locator("#ranking th[data-key=worst]").getAttribute("aria-sort");
   await head("worst run").click();
-  seen.worstUp = await page.evaluate(column, "worst run");
+  seen.worstUp = await page.evaluate(column, "AUC, worst run");
   seen.ariaUp = await page.locator("#ranking th[data-key=worst]").getAttribute("aria-sort");
   await head("setting").focus();
   await page.keyboard.press("Enter");
@@ -130,6 +130,22 @@ async function chooses({ page }) {
   await page.locator("#curves .legend button").last().click();
 }
 
+/** Saves the tables as a reader would, and reads the paragraph on methods. */
+async function saves({ page }) {
+  seen.saved = {};
+  for (const button of await page.locator("button.save").all()) {
+    const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
+    const parts = [];
+    for await (const part of await download.createReadStream()) parts.push(part);
+    seen.saved[download.suggestedFilename()] = Buffer.concat(parts).toString();
+  }
+  seen.methods = await page.locator("#methods textarea").inputValue();
+  await page.locator("#methods button").click();
+  seen.selected = await page.evaluate(() => document.getSelection().toString() || document.activeElement.value);
+  seen.beside = await page.locator("#settings .hint a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+  seen.pages = await page.locator("header nav a[href$='.html']").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+}
+
 async function themes({ page }) {
   const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   seen.light = { back: await back(), contrast: await page.evaluate(leastContrast) };
@@ -157,7 +173,7 @@ async function attacks({ page }) {
 }
 
 const first = await open(browser, file);
-for (const part of [renders, hovers, keys, switches, sorts, filters, chooses, themes]) await part(first);
+for (const part of [renders, hovers, keys, switches, sorts, filters, chooses, saves, themes]) await part(first);
 seen.heard = structuredClone(first.heard);
 await shot(first.page, "report-desktop");
 await attacks(first);

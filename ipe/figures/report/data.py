@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,10 +19,9 @@ from ipe.analysis.halving import CaseSelection
 from ipe.analysis.panels import SensitivityPanel
 from ipe.analysis.provenance import RunCost
 from ipe.analysis.sensitivity import SensitivityCurve
-from ipe.analysis.series import Series, unfinished_runs
+from ipe.analysis.series import ComparedSetting, Series, unfinished_runs
 from ipe.base.arrays import Array
 from ipe.base.looks import slot_of
-from ipe.experiments.declared import Setting, Sweep
 
 Step: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -51,6 +51,7 @@ def environment_data(
         settings.append(_setting(row, runs, decimals, rng))
     return {
         "id": findings.group.environment,
+        "measure": asdict(findings.group.measure),
         "frames": findings.group.frames,
         "grid": findings.group.grid.tolist(),
         "settings": settings,
@@ -62,6 +63,8 @@ def environment_data(
                 "second": index[id(pair.second.series)],
                 "probability": interval(pair.probability),
                 "difference": interval(pair.difference),
+                "p": number(pair.p_value),
+                "corrected": number(pair.corrected),
             }
             for pair in findings.comparisons
         ],
@@ -75,7 +78,7 @@ def environment_data(
             }
             for row, profile in zip(findings.contenders, findings.profiles, strict=True)
         ],
-        "differences": compare_settings([row.series.setting.settings.model_dump() for row in findings.contenders])[1],
+        "differences": compare_settings([row.series.setting.fields() for row in findings.contenders])[1],
         "tolerance": TOLERANCE,
         "sensitivity": [_panel(panel) for panel in panels],
         "unfinished": unfinished_runs(findings.group),
@@ -84,9 +87,10 @@ def environment_data(
 
 
 def cost_data(cost: RunCost) -> dict[str, Any]:
-    """What the runs took: core-hours, processors and dates."""
+    """What the runs took: hours, processors and dates."""
     return {
-        "coreHours": number(cost.core_hours),
+        "hours": number(cost.core_hours),
+        "words": cost.words,
         "machines": list(cost.machines),
         "first": cost.first,
         "last": cost.last,
@@ -117,9 +121,9 @@ def selection_data(found: CaseSelection) -> dict[str, Any]:
     }
 
 
-def settings_data(sweep: Sweep) -> dict[str, Any]:
+def settings_data(settings: Sequence[ComparedSetting]) -> dict[str, Any]:
     """The fields that all settings share, by path, and the values of those that differ between settings."""
-    common, differing = compare_settings([setting.settings.model_dump() for setting in sweep.settings])
+    common, differing = compare_settings([setting.fields() for setting in settings])
     varied = {path: _distinct(values) for path, values in differing.items()}
     return {"common": common, "varied": varied, "window": WINDOW}
 
@@ -163,18 +167,22 @@ def _setting(row: Row, runs: bool, decimals: int, rng: np.random.Generator) -> d
     return {
         "name": series.name,
         **_identity(series.setting),
-        "slot": slot_of(series.setting.settings.behaviour),
+        "slot": slot_of(series.setting.behaviour),
         "fresh": series.fresh,
         "rank": row.rank,
         "n": series.n,
         "planned": series.planned,
         "failed": series.count("failed"),
         "diverged": series.count("diverged"),
+        "short": series.count("short"),
         "mean": number(row.mean),
         "error": number(row.standard_error),
+        "interval": interval(row.interval),
         "iqm": interval(row.iqm),
         "tolerance": None if tolerance is None else [number(tolerance.low), number(tolerance.high)],
+        "covered": number(row.covered),
         "worst": number(row.worst),
+        "greatest": number(row.greatest),
         "final": number(row.final),
         "finalError": number(row.final_error),
         "best": number(row.probability_best),
@@ -211,7 +219,7 @@ def _evaluated(series: Series, decimals: int, rng: np.random.Generator) -> dict[
     }
 
 
-def _identity(setting: Setting) -> dict[str, Any]:
+def _identity(setting: ComparedSetting) -> dict[str, Any]:
     return {"case": setting.case, "varied": setting.varied, "key": setting.key}
 
 
@@ -249,7 +257,7 @@ def _panel(panel: SensitivityPanel) -> dict[str, Any]:
                 "error": number(float(curve.error[i])),
                 "n": curve.n[i],
                 "setting": panel.series[case][curve.settings[i]].setting.name,
-                "frames": panel.series[case][curve.settings[i]].setting.settings.frames,
+                "frames": panel.series[case][curve.settings[i]].setting.frames,
                 "candidates": curve.candidates[i],
                 **_cut(curve, i),
             }

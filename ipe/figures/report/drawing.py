@@ -13,7 +13,7 @@ from ipe.analysis import bootstrap_band, mean_and_standard_error
 from ipe.analysis.differences import differences_sentence
 from ipe.analysis.findings import Findings, Row
 from ipe.analysis.panels import SensitivityPanel
-from ipe.experiments.declared import Setting
+from ipe.analysis.series import ComparedSetting
 from ipe.figures.learning import learning_curves
 from ipe.figures.lines import draw_range, legend_below, set_frames
 from ipe.figures.sensitivity import Curve, Panel, draw_sensitivity
@@ -28,15 +28,20 @@ def draw_curves(findings: Findings, *, seed: int = 0) -> Figure | None:
         return None
     groups = {name: row.series.curves for name, row in zip(short_names(rows), rows, strict=True)}
     bands = {name: bootstrap_band(values, seed=seed) for name, values in groups.items()}
-    chosen = dict(zip(groups, (row.series.setting.settings for row in rows), strict=True))
+    chosen = dict(zip(groups, (row.series.setting for row in rows), strict=True))
+    fields = {name: {**setting.fields()} for name, setting in chosen.items()}
+    for each in fields.values():
+        each.pop("behaviour", None)  # the legend tells it
     return learning_curves(
         groups,
         findings.group.grid,
         bands=bands,
         band="95% bootstrap interval",
-        behaviours={name: settings.behaviour for name, settings in chosen.items()},
-        title=findings.group.environment,
-        note=differences_sentence({name: one.model_dump(exclude={"behaviour"}) for name, one in chosen.items()}),
+        behaviours={name: setting.behaviour for name, setting in chosen.items()},
+        title=findings.group.title,
+        note=differences_sentence(fields),
+        steps=findings.group.measure.steps,
+        label=None if findings.group.measure.steps == "frames" else findings.group.measure.curve,
     )
 
 
@@ -58,7 +63,7 @@ def draw_exploration(findings: Findings) -> Figure | None:
             ax.set_ylabel(labels[name])
             ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
         set_frames(axes[-1], float(findings.group.grid[-1]))
-        axes[0].set_title(findings.group.environment)
+        axes[0].set_title(findings.group.title)
         legend_below(figure, axes, "mean and range over runs")
     return figure
 
@@ -98,7 +103,7 @@ def draw_profiles(findings: Findings) -> Figure:
             ax.plot(profile.tau, profile.fraction, label=f"{name} (n = {row.series.n})", **look)
         ax.set(xlabel="AUC threshold τ", ylabel="share of runs with AUC > τ", ylim=(-0.02, 1.02))
         ax.set_xlim(findings.profiles[0].tau[0], findings.profiles[0].tau[-1])
-        ax.set_title(findings.group.environment)
+        ax.set_title(findings.group.title)
         legend_below(figure, [ax], "share and 95% bootstrap interval")
     return figure
 
@@ -150,13 +155,13 @@ def short_names(rows: Sequence[Row]) -> list[str]:
     return [f"{name} (fresh runs)" if row.series.fresh else name for name, row in zip(names, rows, strict=True)]
 
 
-def _values(setting: Setting, paths: Sequence[str]) -> str:
+def _values(setting: ComparedSetting, paths: Sequence[str]) -> str:
     named = [f"{path}={words(setting.varied[path])}" for path in paths if path in setting.varied]
     return " ".join([setting.case, *named] if setting.case else named)
 
 
 def _line(panel: SensitivityPanel, row: Row) -> Curve:
-    case, behaviour = row.series.setting.case, row.series.setting.settings.behaviour
+    case, behaviour = row.series.setting.case, row.series.setting.behaviour
     curve = panel.curves.get(case)
     if curve is None:  # this case does not have the hyperparameter; its empty line keeps its place in the legend
         return Curve(case, np.empty(0), np.empty(0), np.empty(0), behaviour)
@@ -166,4 +171,4 @@ def _line(panel: SensitivityPanel, row: Row) -> Curve:
 
 
 def _looks(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return line_styles([row.series.setting.settings.behaviour for row in rows])
+    return line_styles([row.series.setting.behaviour for row in rows])

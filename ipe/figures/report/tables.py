@@ -42,6 +42,7 @@ def _csv(records: Iterable[dict[str, Any]]) -> bytes | None:
 def _identity(findings: Findings, series: Series) -> dict[str, Any]:
     return {
         "environment": findings.group.environment,
+        "measure": findings.group.measure.name,
         "setting": series.setting.name,
         "case": series.setting.case,
         "key": series.setting.key,
@@ -55,18 +56,24 @@ def _ranking(findings: Findings) -> Records:
         identity = _identity(findings, series)
         yield {
             "environment": identity.pop("environment"),
+            "measure": identity.pop("measure"),
             "rank": row.rank or "",
             **identity,
             "n": series.n,
             "planned": series.planned,
             "failed": series.count("failed"),
             "diverged": series.count("diverged"),
+            "ended_early": series.count("short"),
             "auc_mean": row.mean,
             "auc_standard_error": row.standard_error,
+            "auc_mean_low": row.interval.low,
+            "auc_mean_high": row.interval.high,
             "auc_iqm": row.iqm.estimate,
             "auc_iqm_low": row.iqm.low,
             "auc_iqm_high": row.iqm.high,
             "auc_worst": row.worst,
+            "auc_greatest": row.greatest,
+            "share_of_runs_between_worst_and_greatest": row.covered,
             "final_return_mean": row.final,
             "final_return_standard_error": row.final_error,
             "probability_best": row.probability_best,
@@ -92,6 +99,7 @@ def _comparisons(findings: Findings) -> Records:
     for pair in findings.comparisons:
         yield {
             "environment": findings.group.environment,
+            "measure": findings.group.measure.name,
             "first": pair.first.series.name,
             "second": pair.second.series.name,
             "probability_of_improvement": pair.probability.estimate,
@@ -100,6 +108,9 @@ def _comparisons(findings: Findings) -> Records:
             "auc_difference": pair.difference.estimate,
             "difference_low": pair.difference.low,
             "difference_high": pair.difference.high,
+            "p_value": pair.p_value,
+            "p_value_holm": pair.corrected,
+            "comparisons": len(findings.comparisons),
         }
 
 
@@ -109,6 +120,7 @@ def _sensitivity(findings: Findings, panels: Sequence[SensitivityPanel]) -> Reco
             for i, value in enumerate(curve.values):
                 yield {
                     "environment": findings.group.environment,
+                    "measure": findings.group.measure.name,
                     "case": case,
                     "hyperparameter": panel.hyperparameter,
                     "value": value if isinstance(value, str) else json.dumps(value),

@@ -25,6 +25,6 @@ def confirming_sweep(results: Results, seeds: int) -> Sweep:
             f"{results.sweep.settings[setting].name!r}: the best setting is chosen when all are there"
         )
     first = max(FIRST_FRESH, max(results.sweep.seeds) + 1)
-    chosen = [row.series.setting for group in read_groups(results) for row in findings_of(group, seed=SEED).chosen]
+    chosen = [row.series.trained for group in read_groups(results) for row in findings_of(group, seed=SEED).chosen]
     name, fresh = f"{results.sweep.name}, fresh runs", list(range(first, first + seeds))
     return Sweep(name, fresh, chosen, one_at_a_time=False, evaluating=results.sweep.evaluating)

@@ -121,23 +121,47 @@ def report_study(study: LearningStudy, folder: str | os.PathLike[str]) -> tuple[
     """
     found = open_study(folder)
     claims = study_claims(study, found)
-    report = found.folder / "report"
-    pages = [
-        _main_page(study, found, name, claims[name], report if name == found.first else report / name)
-        for name in found.main or found.singles[:1]
-    ]
+    titles = _titles(study, found)
+    pages = [_main_page(found, name, claims[name], titles) for name in found.main or found.singles[:1]]
     if SENSITIVITY in found.have:
-        title = f"{study.title}: one hyperparameter at a time"
-        pages.append(_page(found, [SENSITIVITY], found.have[SENSITIVITY], report / SENSITIVITY, title=title))
+        pages.append(_page(found, [SENSITIVITY], found.have[SENSITIVITY], SENSITIVITY, titles))
     if found.lasting:
-        pages.append(_lasting_page(study, found, claims[LASTING], report / LASTING))
+        pages.append(_lasting_page(found, claims[LASTING], titles))
     every = [claim for part in claims.values() for claim in part]
     text = f"{json.dumps(claims_records(every), indent=1, ensure_ascii=False)}\n".encode()
     write_bytes(found.folder / "claims.json", text)
     return every, pages
 
 
-def _main_page(study: LearningStudy, found: StudyFolder, name: str, claims: Sequence[Claim], out: Path) -> Path:
+def _titles(study: LearningStudy, found: StudyFolder) -> dict[str, str]:
+    """The titles of the pages that the study's folder has, by the parts that they are about."""
+    titles = dict.fromkeys(found.main or found.singles[:1], study.title)
+    if GRID in titles and CURVES in found.have:
+        titles[GRID] = f"{study.title}, each at its best"
+    if SENSITIVITY in found.have:
+        titles[SENSITIVITY] = f"{study.title}: one hyperparameter at a time"
+    if found.lasting:
+        titles[LASTING] = f"{study.title}: does it last?"
+    return titles
+
+
+def _folder(found: StudyFolder, name: str) -> Path:
+    """The folder of a page: the first part's is the report's own."""
+    report = found.folder / "report"
+    return report if [name] == (found.main or found.singles)[:1] else report / name
+
+
+def _links(found: StudyFolder, name: str, titles: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The other pages of the study, each with its title and its path from this one."""
+    here = _folder(found, name)
+    return [
+        (title, Path(os.path.relpath(_folder(found, other) / "report.html", here)).as_posix())
+        for other, title in titles.items()
+        if other != name
+    ]
+
+
+def _main_page(found: StudyFolder, name: str, claims: Sequence[Claim], titles: Mapping[str, str]) -> Path:
     more: dict[str, Any] = {}
     if name == GRID and found.rungs is not None:
         more = {"panels": halving_panels(found.rungs), "selected": selections(found.rungs, seed=SEED)}
@@ -147,25 +171,34 @@ def _main_page(study: LearningStudy, found: StudyFolder, name: str, claims: Sequ
     results = found.joined(name, fresh=False) if found.main else joined([found.have[one] for one in found.singles])
     parts = [name, *found.singles]
     parts += [CONFIRM] * (fresh is not None) + [SENSITIVITY] * (SENSITIVITY in found.have and name != GRID)
-    title = study.title + (", each at its best" if name == GRID and CURVES in found.have else "")
-    return _page(found, parts, results, out, title=title, claims=claims, confirm=fresh, **more)
+    return _page(found, parts, results, name, titles, claims=claims, confirm=fresh, **more)
 
 
-def _lasting_page(study: LearningStudy, found: StudyFolder, claims: Sequence[Claim], out: Path) -> Path:
+def _lasting_page(found: StudyFolder, claims: Sequence[Claim], titles: Mapping[str, str]) -> Path:
     lasting = read_lasting(found.lasting)
     figure = draw_lasting(lasting)
-    title = f"{study.title}: does it last?"
     parts = [name for name in (LASTING, CHANGED) if name in found.have]
     pictures = [] if figure is None else [Picture("survival", "Does it last?", lasting_words(lasting), figure)]
-    page = _page(found, parts, joined(found.lasting), out, title=title, claims=claims, pictures=pictures)
+    page = _page(found, parts, joined(found.lasting), LASTING, titles, claims=claims, pictures=pictures)
+    out = page.parent
     write_bytes(out / "lasting.csv", lasting_csv(lasting))
     if figure is not None:
         write_bytes(out / "survival.pdf", figure_bytes(figure, ".pdf"))
     return page
 
 
-def _page(found: StudyFolder, parts: Sequence[str], results: Results, out: Path, **more: Any) -> Path:
+def _page(
+    found: StudyFolder, parts: Sequence[str], results: Results, name: str, titles: Mapping[str, str], **more: Any
+) -> Path:
     stores = [store for part in dict.fromkeys(parts) for store in found.stores[part]]
-    return write_report(results, out, made_with=run_versions(*stores), cost=run_cost(*stores), overwrite=True, **more)[
-        0
-    ]
+    files = write_report(
+        results,
+        _folder(found, name),
+        title=titles[name],
+        made_with=run_versions(*stores),
+        cost=run_cost(*stores),
+        links=_links(found, name, titles),
+        overwrite=True,
+        **more,
+    )
+    return files[0]

@@ -1,8 +1,8 @@
 import { html, svg } from "../../../pages/web/dom.js";
 import { linear } from "./axes.js";
 import { lineChart, slotsFor, swatch } from "./chart.js";
-import { section, table } from "./controls.js";
-import { NONE, number, plural, probability, scoreFormat, setting } from "./numbers.js";
+import { savings, section, table } from "./controls.js";
+import { NONE, number, plural, pValue, probability, scoreFormat, setting } from "./numbers.js";
 
 /** A probability with its interval on a line from 0 to 1, its middle marked. */
 function probabilityBar([estimate, low, high]) {
@@ -28,7 +28,12 @@ export function comparisonSection(report, environment) {
     `${probability(pair.probability[0])} [${probability(pair.probability[1])}, ${probability(pair.probability[2])}]`,
     probabilityBar(pair.probability),
     `${signed(pair.difference[0])} [${signed(pair.difference[1])}, ${signed(pair.difference[2])}]`,
+    pValue(pair.p),
+    ...(comparisons.length > 1 ? [pValue(pair.corrected)] : []),
   ]);
+  const family = comparisons.length > 1 ? ` The last column is corrected by Holm's method over the ${comparisons.length} comparisons of this table: below 0.05, one wrong finding among all of them is as rare as 5%.` : "";
+  const most = Math.max(0, ...comparisons.map((pair) => settings[pair.first].n + settings[pair.second].n));
+  const test = `The p-value is that of the ${most > 100 ? "" : "exact "}two-sided Mann-Whitney test: how often a difference at least as large comes about where there is none.`;
   const parts = [];
   if (report.confirmed) parts.push(...confirmation(environment, score));
   const rests = settings[environment.shown[0]]?.fresh
@@ -39,8 +44,9 @@ export function comparisonSection(report, environment) {
   if (pairs.length) {
     parts.push(
       html("h3", {}, "Probability of improvement"),
-      html("p", {}, `The chance that a run of the first has the larger AUC than one of the second, and the difference of their mean AUC, with 95% bootstrap intervals. ${rests}`),
-      table(["first", "second", "P(first > second)", "from 0 to 1", "difference of mean AUC"], pairs, "Probability of improvement"),
+      html("p", {}, `The chance that a run of the first has the larger AUC than one of the second, and the difference of their mean AUC, in units of return, with 95% bootstrap intervals. ${test}${family} ${rests}`),
+      table(["first", "second", "P(first > second) [95%]", "from 0 to 1", "difference of mean AUC [95%]", "p-value", ...(comparisons.length > 1 ? ["p-value, Holm"] : [])], pairs, "Probability of improvement"),
+      savings(report, "comparisons.csv"),
     );
   }
   const differing = Object.entries(environment.differences).map(([path, values]) => [path, ...values.map(setting)]);
@@ -97,7 +103,7 @@ function profiles(environment, score) {
     domain: [-0.02, 1.02],
     formatX: (value) => number(value, 4),
     formatY: (value) => value.toFixed(1),
-    xLabel: "AUC threshold τ",
+    xLabel: "AUC threshold τ, return",
     yLabel: "share of runs with AUC > τ",
     label: `Performance profiles of ${environment.id}: threshold`,
     spoken: (index) => `${score(x[index])}. ${lines.map((line) => `${line.name}: ${line.values[index].toFixed(2)}`).join(". ")}`,

@@ -14,6 +14,32 @@ export function choice(label, options, value, onchange) {
   return html("label", { class: "control" }, html("span", {}, label), select);
 }
 
+/** A button that saves a text as a file. The file is made in the page, so that nothing is asked for. */
+export function saving(name, text, words = `Download ${name}`) {
+  const save = () => {
+    const address = URL.createObjectURL(new Blob([typeof text === "function" ? text() : text], { type: "text/csv" }));
+    const link = html("a", { href: address, download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  };
+  return html("button", { type: "button", class: "save no-print", onclick: save }, words);
+}
+
+/** The buttons for those of the report's tables that it has. */
+export function savings(report, ...names) {
+  const there = names.filter((name) => report.tables[name]);
+  return there.length ? html("p", { class: "saves no-print" }, there.map((name) => saving(name, report.tables[name]))) : null;
+}
+
+/** Rows of cells as CSV. */
+export function csv(rows) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((row) => `${row.map(cell).join(",")}\n`).join("");
+}
+
 /** A plain table: a row of heads, rows of cells. Numbers are set as such; a wide one becomes cards on a phone. */
 export function table(heads, rows, caption) {
   const isNumber = (content) => typeof content === "string" && /^[<>+\-−]? ?\d/.test(content);

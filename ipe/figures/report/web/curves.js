@@ -1,7 +1,7 @@
 import { html } from "../../../pages/web/dom.js";
 import { padded } from "./axes.js";
 import { lineChart, SLOTS, slotsFor, swatch } from "./chart.js";
-import { choice, section } from "./controls.js";
+import { choice, csv, saving, section } from "./controls.js";
 import { extent, frames, NONE, number, percent, quantiles, scoreFormat } from "./numbers.js";
 
 /** The settings that are shown, each with a slot (its colour and dash) that it keeps while it is shown. */
@@ -38,6 +38,15 @@ function fewRuns(environment) {
   return ` With few runs (here ${least === 1 ? "one" : `as few as ${least}`}) bootstrap intervals are too narrow: of normal scores a nominal 95% covers the mean in about 84% of cases at 5 runs, 90% at 10, 94% at 30.`;
 }
 
+/** The curves of all settings, as drawn: a row for each setting and step. */
+function curvesTable(environment) {
+  const names = ["mean", "error", "low", "high", "iqm", "iqm_low", "iqm_high", "tolerance_low", "tolerance_high"];
+  const heads = ["environment", "measure", "setting", environment.measure.steps, ...names.map((name) => (name === "error" ? "standard_error" : name))];
+  const rows = environment.settings.filter((one) => one.curve).flatMap((one) =>
+    environment.grid.map((at, i) => [environment.id, environment.measure.name, one.name, at, ...names.map((name) => one.curve[name]?.[i])]));
+  return csv([heads, ...rows]);
+}
+
 /** Learning curves with their controls and a legend that says the values at the cursor. */
 export function curvesSection(report, environment) {
   const view = { statistic: "mean", band: "interval", runs: "hover" };
@@ -46,6 +55,7 @@ export function curvesSection(report, environment) {
   const when = html("th", { scope: "col" });
   const heading = html("th", { scope: "col" });
   let values = [];
+  const { measure } = environment;
   const share = percent(environment.tolerance);
 
   const ends = (curve) => {
@@ -62,7 +72,7 @@ export function curvesSection(report, environment) {
       const one = environment.settings[index];
       const [low, high] = ends(one.curve);
       const runs = view.runs === "never" ? null : one.runs?.map((run) => run.curve) ?? null;
-      const runNames = one.runs?.map((run) => `seed ${run.seed}${run.status === "done" ? "" : `, ${run.status}`}`);
+      const runNames = one.runs?.map((run) => `${measure.run} ${run.seed}${run.status === "done" ? "" : `, ${run.status === "short" ? "ended early" : run.status}`}`);
       return { slot, name: one.name, values: one.curve[view.statistic], low, high, runs, runNames, always: view.runs === "always" };
     });
     const wide = lines.flatMap((line) => (line.low ? [line.values, line.low, line.high] : [line.values]));
@@ -76,10 +86,10 @@ export function curvesSection(report, environment) {
       hover: view.runs === "hover",
       formatX: frames,
       formatY: (value, exact) => (exact ? score(value) : number(value, 4)),
-      xLabel: "frames",
-      yLabel: `return, mean of the last ${report.settings.window} episodes`,
-      label: `Learning curves of ${environment.id}: frame`,
-      spoken: (index) => `${frames(environment.grid[index])} frames. ${lines.map((line) => `${line.name}: ${score(line.values[index])}`).join(". ")}`,
+      xLabel: measure.steps,
+      yLabel: measure.curve,
+      label: `Learning curves of ${environment.id}: ${measure.steps}`,
+      spoken: (index) => `${frames(environment.grid[index])} ${measure.steps}. ${lines.map((line) => `${line.name}: ${score(line.values[index])}`).join(". ")}`,
     };
   }
 
@@ -90,8 +100,8 @@ export function curvesSection(report, environment) {
     const at = index ?? environment.grid.length - 1;
     const error = view.band === "error" && view.statistic === "mean";
     const band = { none: "", tolerance: ` [${share} of runs]` }[view.band] ?? (error ? " ± standard error" : " [95% interval]");
-    heading.textContent = `${view.statistic === "iqm" ? "IQM" : "mean"}${band}`;
-    when.textContent = `at ${frames(environment.grid[at])} frames`;
+    heading.textContent = `return, ${view.statistic === "iqm" ? "IQM" : "mean"} over runs${band}`;
+    when.textContent = `at ${frames(environment.grid[at])} ${measure.steps}`;
     for (const { one, cell } of values) {
       const [low, high] = one.curve ? ends(one.curve) : [null, null];
       let spread = "";
@@ -157,7 +167,8 @@ export function curvesSection(report, environment) {
       { class: "scroll" },
       html("table", { class: "legend" }, html("thead", {}, html("tr", {}, when, heading, html("th", { scope: "col" }, "runs"), html("th", { class: "no-print" }, html("span", { class: "unseen" }, "hide")))), legend),
     ),
-    html("p", { class: "hint" }, "Point at a curve for the values there and its single runs, or focus the chart and use the arrow keys: left and right through the frames (with Shift ten at a time), up and down through the curves. Intervals are pointwise; an IQM has no standard error, so its band is its interval. The band where most runs lie is a tolerance interval: at each frame it holds that share of all runs to come, with 95% confidence, and takes 22 runs or more.", fewRuns(environment)),
+    html("p", { class: "saves no-print" }, saving("curves.csv", () => curvesTable(environment))),
+    html("p", { class: "hint" }, "Point at a curve for the values there and its single runs, or focus the chart and use the arrow keys: left and right through the steps (with Shift ten at a time), up and down through the curves. Intervals are pointwise; an IQM has no standard error, so its band is its interval. The band where most runs lie is a tolerance interval: at each point it holds that share of all runs to come, with 95% confidence, and takes 22 runs or more.", fewRuns(environment)),
   );
   return { node, draw };
 }

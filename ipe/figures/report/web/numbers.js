@@ -32,6 +32,12 @@ export function probability(value) {
   return value > 0.995 ? "> 0.99" : value.toFixed(2);
 }
 
+/** A p-value; never a plain 0. */
+export function pValue(value) {
+  if (value === null || value === undefined) return NONE;
+  return value < 0.001 ? "< 0.001" : value.toFixed(3);
+}
+
 /** A share as a percentage. */
 export const percent = (value) => `${Math.round(100 * value)}%`;
 

@@ -1,41 +1,54 @@
 import { html } from "../../../pages/web/dom.js";
 import { SLOTS, swatch } from "./chart.js";
-import { choice, section } from "./controls.js";
+import { choice, savings, section } from "./controls.js";
 import { shown } from "./curves.js";
 import { frames, NONE, percent, plural, probability, scoreFormat } from "./numbers.js";
 
 /** How many rows are shown until all are asked for; on a phone a row is a card. */
 const firstRows = () => (matchMedia("(max-width: 42rem)").matches ? 8 : 20);
 
+const bad = (one) => one.failed + one.diverged + one.short;
+
 /** The columns of the ranking: name, the number it is sorted by, what the cell says, and which way is best first. */
 function rankingColumns(environment, confirmed) {
   const score = scoreFormat(environment.settings.flatMap((one) => [one.mean, one.worst]));
   const last = scoreFormat(environment.settings.flatMap((one) => [one.final - (one.finalError ?? 0), one.final + (one.finalError ?? 0)]));
   const fresh = new Map(environment.settings.filter((one) => one.fresh).map((one) => [one.key, one]));
+  const between = (ends) => `${score(ends[0])} to ${score(ends[1])}`;
   const pm = (format, value, error) => (error === null ? format(value) : `${format(value)} ± ${format(error)}`);
   const columns = [
     { key: "rank", words: "rank", value: (one) => one.rank, cell: (one) => String(one.rank), up: true },
     { key: "name", words: "setting", value: (one) => one.name, cell: (one) => one.name, up: true },
-    { key: "mean", words: "AUC, mean ± s.e.", value: (one) => one.mean, cell: (one) => pm(score, one.mean, one.error) },
+    { key: "mean", words: "AUC, mean ± SE", value: (one) => one.mean, cell: (one) => pm(score, one.mean, one.error) },
+    {
+      key: "interval",
+      words: "mean AUC [95%]",
+      value: (one) => one.interval[1],
+      cell: (one) => (one.n > 1 ? between(one.interval.slice(1)) : NONE),
+    },
+    {
+      key: "tolerance",
+      words: "AUC of runs to come (share)",
+      value: (one) => (one.tolerance ? one.tolerance[0] : one.worst),
+      cell: (one) => (one.tolerance ? `${between(one.tolerance)} (${percent(environment.tolerance)})` : one.covered === null ? NONE : `${between([one.worst, one.greatest])} (${percent(one.covered)})`),
+    },
     {
       key: "iqm",
       words: "AUC, IQM [95%]",
       value: (one) => one.iqm[0],
       cell: (one) => `${score(one.iqm[0])} [${score(one.iqm[1])}, ${score(one.iqm[2])}]`,
     },
-    { key: "worst", words: "worst run", value: (one) => one.worst, cell: (one) => score(one.worst) },
-    { key: "final", words: "final return ± s.e.", value: (one) => one.final, cell: (one) => pm(last, one.final, one.finalError) },
+    { key: "worst", words: "AUC, worst run", value: (one) => one.worst, cell: (one) => score(one.worst) },
+    { key: "final", words: "last return, mean ± SE", value: (one) => one.final, cell: (one) => pm(last, one.final, one.finalError) },
     { key: "best", words: "P(best)", value: (one) => one.best, cell: (one) => probability(one.best) },
     { key: "n", words: "runs", value: (one) => one.n, cell: (one) => (one.n < one.planned ? `${one.n} of ${one.planned}` : String(one.n)) },
-    { key: "bad", words: "failed, diverged", value: (one) => one.failed + one.diverged, cell: (one) => (one.failed + one.diverged ? `${one.failed}, ${one.diverged}` : "0") },
+    environment.measure.sources.length
+      ? { key: "bad", words: "ended early", value: bad, cell: (one) => String(bad(one)) }
+      : { key: "bad", words: "failed, diverged", value: bad, cell: (one) => (bad(one) ? `${one.failed}, ${one.diverged}` : "0") },
   ];
-  if (environment.settings.some((one) => one.tolerance)) {
-    const cell = (one) => (one.tolerance ? `${score(one.tolerance[0])} to ${score(one.tolerance[1])}` : NONE);
-    columns.splice(4, 0, { key: "tolerance", words: `${percent(environment.tolerance)} of runs lie in`, value: (one) => one.tolerance?.[0] ?? null, cell });
-  }
   if (confirmed) {
     const cell = (one) => (fresh.has(one.key) ? pm(score, fresh.get(one.key).mean, fresh.get(one.key).error) : NONE);
-    columns.splice(3, 0, { key: "fresh", words: "AUC, fresh runs", value: (one) => fresh.get(one.key)?.mean ?? null, cell });
+    columns.splice(3, 0, { key: "fresh", words: "AUC on fresh runs, mean ± SE", value: (one) => fresh.get(one.key)?.mean ?? null, cell });
   }
   return columns;
 }
@@ -92,7 +105,7 @@ export function rankingSection(report, environment) {
   function tableRow({ one, index }) {
     const box = html("input", { type: "checkbox", "data-index": index, "aria-label": `Show the curve of ${one.name}`, onchange: () => shown.toggle(index) });
     const cells = columns.map((column) => {
-      const kind = column.key === "name" ? "name" : column.key === "bad" && one.failed + one.diverged ? "number warn" : "number";
+      const kind = column.key === "name" ? "name" : column.key === "bad" && bad(one) ? "number warn" : "number";
       return html("td", { class: kind, "data-label": column.words }, html("span", {}, column.cell(one)));
     });
     return html("tr", {}, html("td", { class: "box no-print", "data-label": "curve" }, html("label", {}, box, html("span", {}))), ...cells);
@@ -130,12 +143,15 @@ export function rankingSection(report, environment) {
       html("table", { class: "ranking cards" }, html("thead", {}, html("tr", {}, html("th", { scope: "col", class: "no-print" }, "curve"), ...heads)), body),
     ),
     html("div", { class: "after" }, count, more),
+    savings(report, "ranking.csv", "runs.csv"),
   );
 }
 
 function rankingWords(report, environment) {
+  const { measure } = environment;
+  const which = measure.sources.length ? "ended early" : "failed or diverged";
   const failed = report.failedScore === "worst"
-    ? "Runs that failed or diverged score the worst AUC of all runs."
-    : "Runs that failed or diverged stay in, with their last mean kept to the end; those that finished no episode score the worst AUC of all runs.";
-  return `By mean AUC, the mean of a run's curve over the first ${frames(environment.frames)} frames. P(best) is how often a setting has the largest mean when runs are drawn again (bootstrap). The range where ${percent(environment.tolerance)} of runs lie is a tolerance interval: it holds that share of all runs to come, with 95% confidence, and takes 22 runs or more. ${failed}`;
+    ? `Runs that ${which} score the worst AUC of all runs.`
+    : `Runs that ${which} stay in, with their last mean kept to the end; those that finished no episode score the worst AUC of all runs.`;
+  return `By mean AUC, the mean of a run's curve over the first ${frames(environment.frames)} ${measure.steps}, in units of return; SE is the standard error over runs, and the last return is the curve's last value. The 95% interval is where the mean of all runs to come lies (bootstrap over runs); beside it stands where the runs themselves lie: a tolerance interval, which holds ${percent(environment.tolerance)} of all runs to come with 95% confidence. That takes 22 runs; of fewer, it is the range of the runs, with the share that this range holds. P(best) is how often a setting has the largest mean when runs are drawn again. ${failed}`;
 }

@@ -1,7 +1,7 @@
 import { html, set, svg } from "../../../pages/web/dom.js";
 import { axes, linear, padded, ticks } from "./axes.js";
 import { slotsFor, swatch } from "./chart.js";
-import { section } from "./controls.js";
+import { savings, section } from "./controls.js";
 import { extent, frames, number, plural, scoreFormat, setting } from "./numbers.js";
 
 /** Sensitivity curves: a small chart per hyperparameter, a line per case, one scale for all. */
@@ -23,10 +23,11 @@ export function sensitivitySection(report, environment) {
   const node = section(
     "sensitivity",
     `Sensitivity (${single ? "one at a time" : "best over the rest"})`,
-    html("p", {}, kind, ` Mean AUC of runs of ${frames(Math.max(...points.map((point) => point.frames)))} frames ± standard error; all panels have the same scale.`),
+    html("p", {}, kind, ` Mean AUC of runs of ${frames(Math.max(...points.map((point) => point.frames)))} ${environment.measure.steps} ± standard error, in units of return; all panels have the same scale.`),
     cut ? html("p", {}, "A hollow point was cut off by halving: it is the mean AUC over fewer frames, and cannot be compared with the others. The thin line leads to what the chosen setting had over the same frames.") : null,
     legend,
     html("div", { class: "panels" }, drawings.map((chart) => chart.node)),
+    savings(report, "sensitivity.csv"),
   );
   return { node, draw: () => drawings.forEach((chart) => chart.draw()) };
 }

@@ -44,7 +44,7 @@ export function selectionSection(report, environment) {
       html("h3", {}, `${one.case ? `${one.case}: ` : ""}${one.chosen}`),
       html("p", {}, one.probability === null ? "Some settings had a single run: how sure the choice is cannot be told." : sure),
       table(["rung", "settings", "runs each", "frames each", "least AUC that went on", "cut", "P(chosen is ahead of these)"], rows, `Rungs of ${one.case || "the sweep"}`),
-      html("details", {}, html("summary", {}, `${plural(cut.length, "setting")} that were not chosen`), table(["setting", "last rung", "frames", "AUC, mean ± s.e."], cut, `What was cut of ${one.case || "the sweep"}`)),
+      html("details", {}, html("summary", {}, `${plural(cut.length, "setting")} that were not chosen`), table(["setting", "last rung", "frames", "AUC, mean ± standard error"], cut, `What was cut of ${one.case || "the sweep"}`)),
     ];
   };
   return section(
@@ -60,29 +60,32 @@ export function problemsSection(report, environment) {
   const problems = [...report.problems, ...environment.problems];
   const { unfinished } = environment;
   if (!problems.length && !unfinished.length) return null;
-  const rows = unfinished.map((run) => [run.setting, String(run.seed), run.status, frames(run.frame), run.reason]);
+  const heading = environment.measure.sources.length ? "Runs that ended early" : "Runs that failed or diverged";
+  const rows = unfinished.map((run) => [run.setting, String(run.seed), run.status === "short" ? "ended early" : run.status, frames(run.frame), run.reason]);
   return section(
     "problems",
     "Problems",
     problems.length ? html("ul", {}, problems.map((problem) => html("li", {}, problem))) : null,
-    rows.length ? html("h3", {}, "Runs that failed or diverged") : null,
-    rows.length ? table(["setting", "seed", "how it ended", "at frame", "reason"], rows, "Runs that failed or diverged") : null,
+    rows.length ? html("h3", {}, heading) : null,
+    rows.length ? table(["setting", environment.measure.run, "how it ended", `at which of the ${environment.measure.steps}`, "reason"], rows, heading) : null,
   );
 }
 
 /** Every setting, what varied, and the versions behind the runs. */
-export function settingsSection(report) {
+export function settingsSection(report, environment) {
   const { common, varied } = report.settings;
   const rows = (entries) => entries.map(([name, value]) => [name, setting(value)]);
   const differing = Object.entries(varied).map(([name, values]) => [name, values.map(setting).join(", ")]);
   const versions = report.versions.runs ? [["of the runs", report.versions.runs], ["of this report", report.versions.report]] : [["of this report", report.versions.report]];
+  const { sources } = environment.measure;
   return section(
     "settings",
     "Settings and versions",
+    sources.length ? html("p", {}, `Read from: ${sources.join("; ")}.`) : null,
     differing.length ? html("h3", {}, "What varies") : null,
     differing.length ? table(["setting", "values"], differing, "What varies between settings") : null,
-    html("details", {}, html("summary", {}, "What all settings share"), table(["setting", "value"], rows(Object.entries(common)), "What all settings share")),
+    Object.keys(common).length ? html("details", {}, html("summary", {}, "What all settings share"), table(["setting", "value"], rows(Object.entries(common)), "What all settings share")) : null,
     ...versions.map(([words, found]) => html("details", {}, html("summary", {}, `Versions ${words}`), table(["package", "version"], rows(Object.entries(found)), `Versions ${words}`))),
-    html("p", { class: "hint" }, `Beside this page: ${report.files.join(", ")}.`),
+    html("p", { class: "hint" }, "Beside this page: ", report.files.flatMap((name, i) => [i ? ", " : "", html("a", { href: encodeURIComponent(name) }, name)]), "."),
   );
 }
