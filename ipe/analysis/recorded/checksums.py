@@ -32,7 +32,7 @@ def masked_crcs(records: Sequence[bytes]) -> list[int]:
 
     Example:
         >>> [hex(value) for value in masked_crcs([b"123456789", b""])]
-        ['0x6a50b0f0', '0xa282ead8']
+        ['0xc78ab0e5', '0xa282ead8']
     """
     out = [0] * len(records)
     order = sorted(range(len(records)), key=lambda i: len(records[i]))

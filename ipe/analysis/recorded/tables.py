@@ -37,10 +37,12 @@ _NEEDED = ("step", "return")
 
 @dataclass(frozen=True)
 class Table:
-    """The runs of a table, and what a reader must know of it, in sentences."""
+    """What was read of a table."""
 
     runs: list[RecordedRun]
+    """The runs."""
     problems: list[str]
+    """What a reader must know of the table, in sentences: rows that are left out, say."""
 
 
 def check_columns(columns: Mapping[str, str]) -> None:

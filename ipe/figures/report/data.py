@@ -51,7 +51,7 @@ def environment_data(
         settings.append(_setting(row, runs, decimals, rng))
     return {
         "id": findings.group.environment,
-        "measure": asdict(findings.group.measure),
+        "measure": asdict(findings.group.measure) | {"sources": list(findings.group.measure.sources)},
         "frames": findings.group.frames,
         "grid": findings.group.grid.tolist(),
         "settings": settings,
