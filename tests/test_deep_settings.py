@@ -56,7 +56,7 @@ WRONG: dict[str, list[Any]] = {
     "optimiser.momentum": [1.0, -0.1],
     "optimiser.epsilon": [0.0],
     "optimiser.clip": [-1.0, float("nan")],
-    "policy_update": ["natural"],
+    "policy_update": ["supernatural"],
     "entropy_bonus": [-0.1],
     "delta_q": ["both"],
     "double_q": [1, "yes"],

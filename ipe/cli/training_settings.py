@@ -16,7 +16,7 @@ _BARE = ("environment.frame_limit",)
 
 def _defaults() -> dict[str, str]:
     """The paper's value of every setting, in words where it depends on the environment or the behaviour."""
-    wide = [name for name in deep_behaviours() if not BEHAVIOURS[name].needs_policy]
+    wide = [name for name in deep_behaviours() if not BEHAVIOURS[name].with_networks.needs_policy]
     cases = {
         "": paper_settings("Other-v0"),
         f"with {' and '.join(wide)}": paper_settings("Other-v0", wide[0]),
@@ -71,7 +71,7 @@ def settings_from(environment: str, given: dict[str, Any], origin: Origin | None
     usual = default_settings(environment, values["behaviour"], origin=origin)
     optimiser = given.get("optimiser", {}).get("kind", usual.optimiser.kind)
     for path in flatten(given):
-        if why := no_effect(path, values["behaviour"], optimiser):
+        if why := no_effect(path, values["behaviour"], optimiser, values.get("policy_update", usual.policy_update)):
             raise InputError(f"{option_of(path)} has no effect {why}")
     where = values.get("environment", {})
     if "options" in where:

@@ -96,7 +96,7 @@ def advance(
         reward=reward,
         next_state=following,
         q=run.q,
-        theta=run.theta,
+        theta=logits_of(algorithm, model, run),
     )
 
 
@@ -164,6 +164,14 @@ def _update_policy(
     return run._replace(theta=run.theta.at[following].set(logits))
 
 
+def logits_of(algorithm: Algorithm, model: Model, run: Run, s: Any = None) -> Any:
+    """The logits of the policy in state s, or with None in every state."""
+    theta, allowed = _row(run.theta, s), _row(model.allowed, s)
+    if algorithm.update is None or algorithm.update.logits is None:
+        return theta
+    return algorithm.update.logits(theta, _row(run.q, s), allowed)
+
+
 def _start(algorithm: Algorithm, model: Model, random: Streams, n: Any) -> Any:
     number, _ = pair(random.starts, n)
     return model.start.outcomes[locate(model.start, 0, number, algorithm.start_looks)]
@@ -174,7 +182,8 @@ def _view(algorithm: Algorithm, model: Model, run: Run, t: Any, s: Any) -> View:
     memory = run.memory
     if not _of_agent(algorithm):
         memory = {name: _row(table, s) for name, table in memory.items()}
-    return View(_row(run.q, s), _row(run.theta, s), _row(model.allowed, s), t, memory, algorithm.ties)
+    logits = logits_of(algorithm, model, run, s) if algorithm.behaviour.needs_policy else _row(run.theta, s)
+    return View(_row(run.q, s), logits, _row(model.allowed, s), t, memory, algorithm.ties)
 
 
 def _of_agent(algorithm: Algorithm) -> bool:
