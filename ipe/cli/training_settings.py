@@ -16,7 +16,7 @@ _BARE = ("environment.frame_limit",)
 
 def _defaults() -> dict[str, str]:
     """The paper's value of every setting, in words where it depends on the environment or the behaviour."""
-    wide = [name for name in deep_behaviours() if not BEHAVIOURS[name].with_networks.needs_policy]
+    wide = [name for name in deep_behaviours() if not BEHAVIOURS[name].needs_policy]
     cases = {
         "": paper_settings("Other-v0"),
         f"with {' and '.join(wide)}": paper_settings("Other-v0", wide[0]),

@@ -398,7 +398,7 @@ def paper_settings(environment: str, /, behaviour: Any = "epsilon-ipe", **change
     else:
         behaviour = values["behaviour"]
         declared = BEHAVIOURS.get(behaviour) if isinstance(behaviour, str) else None
-        narrow = declared is not None and declared.with_networks.needs_policy
+        narrow = declared is not None and declared.needs_policy
         values |= _LUNAR_LANDER | {"width": 128 if narrow else 256}
         values["epsilon"] = {"final": 0.01, "steps": 25_000}
     if environment.partition(":")[2].startswith("LunarLander") or environment.startswith("LunarLander"):

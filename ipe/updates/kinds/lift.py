@@ -84,8 +84,8 @@ def lift_logits(theta: AnyArray, q: AnyArray, allowed: AnyArray | None = None) -
 
     Example:
         >>> import numpy as np
-        >>> lift_logits(np.array([0.5]), np.array([1.0, 0.0]))
-        array([0., 0.])
+        >>> np.exp(lift_logits(np.array([0.75]), np.array([1.0, 0.0]))).round(3)     # three times as likely
+        array([1.   , 0.333])
     """
     if theta.shape[-1] == 1:
         return logits_from_mean(q, theta[..., 0], allowed)
