@@ -231,7 +231,7 @@ class Oracle:
         batch = [self.history[i] for i in minibatch]
         actions = np.array([t.a for t in batch])
         rows = np.arange(len(batch))
-        here, after = np.stack([t.s for t in batch]), np.stack([t.after for t in batch])
+        here = np.stack([t.s for t in batch])
 
         total, discount, ahead = self._targets(minibatch)
         values = forward(self.target, ahead)[0]
@@ -291,7 +291,7 @@ class Oracle:
         self.seen["ipe_error"] = float(abs(delta).mean())
 
     def _backup(self, judge: Network, i: int) -> tuple[Array, Array, float, float, float]:
-        """The state whose policy is updated, its values, the rewards before it, its discount, and 0 if it is terminal."""
+        """The state whose policy is updated, its values, the rewards before it, its discount; 0 if it is terminal."""
         path = [self.history[i]]
         while len(path) < self.settings.delta_steps and not path[-1].end and i + len(path) < len(self.history):
             path.append(self.history[i + len(path)])
