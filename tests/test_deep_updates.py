@@ -65,6 +65,7 @@ def natural(now: Any, data: dict[str, Any]) -> Loss:
     """The direction by the pseudo-inverse of the Fisher matrix; then the surrogate loss."""
     slope = np.asarray(jax.grad(lambda theta: paper(now, data)(theta).sum())(now), np.float64)
     pi = np.asarray(policy_of(now), np.float64)
+    pi /= pi.sum(-1, keepdims=True)  # exactly, or the matrix would have an inverse
     fisher = pi[..., None] * np.eye(pi.shape[-1]) - pi[..., None] * pi[..., None, :]
     direction = np.einsum("...ij,...j->...i", np.linalg.pinv(fisher, rcond=1e-10), slope)
     return lambda theta: (direction * theta).sum(-1)

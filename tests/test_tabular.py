@@ -101,8 +101,8 @@ def test_a_lift_of_optimal_values_is_greedy() -> None:
     """Where transitions are deterministic, Q* promises the largest value of every state."""
     mdp = switch_stay()
     q = optimal_values(mdp).q
-    runs = simulate(mdp, "ipe", update="lift", alpha_pi=0.1, initial_q=q, initial_theta=15.0, alpha_q=0.0, steps=2000,
-                    runs=10)  # fmt: skip
+    numbers = {"alpha_pi": 0.1, "alpha_q": 0.0, "epsilon": 1.0}
+    runs = simulate(mdp, "epsilon-greedy", update="lift", initial_q=q, initial_theta=15.0, runs=10, **numbers)
     np.testing.assert_allclose(runs.policies[0], np.broadcast_to([[0.0, 1.0], [1.0, 0.0]], (10, 2, 2)), atol=1e-3)
 
 
