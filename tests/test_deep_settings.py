@@ -59,6 +59,8 @@ WRONG: dict[str, list[Any]] = {
     "policy_update": ["supernatural"],
     "entropy_bonus": [-0.1],
     "delta_q": ["both"],
+    "delta_steps": [0, 101, 1.5],
+    "delta_correction": ["retrace", None],
     "double_q": [1, "yes"],
     "huber": [-1.0],
     "n_step": [0, 101, 1.5],
