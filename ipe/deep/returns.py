@@ -23,11 +23,11 @@ class Later(NamedTuple):
     alive: Any
     """Whether the step is there."""
     action: Any
-    """Its action."""
+    """The action that was taken."""
     reward: Any
-    """Its reward."""
+    """The reward of the step."""
     end: Any
-    """How it ended."""
+    """How the step ended."""
 
 
 class Return(NamedTuple):
