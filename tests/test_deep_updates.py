@@ -15,6 +15,7 @@ import pytest
 from scipy.optimize import brentq
 
 from ipe.deep import learner, networks
+from ipe.deep.acting import functions
 from ipe.deep.environments import make_environment
 from ipe.deep.learner import Sample
 from ipe.deep.loop import Loop
@@ -183,7 +184,7 @@ def gradients(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def caught(made: Program, name: str, state: Any, seen: Any, error: Any, *others: Any) -> dict[str, Any]:
         net = made.policy_architecture if name == "policy" else made.architecture
-        found[name] = learner.functions(made).backward(net, state[name], seen, error)
+        found[name] = functions(made).backward(net, state[name], seen, error)
         return {name: state[name]}
 
     monkeypatch.setattr(learner, "_stepped", caught)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ from ipe.inverse import maximum_entropy_lift
 def test_it_is_the_lift_of_finite_mdps(dtype: type, tolerance: float) -> None:
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 18):
-        q = (rng.normal(size=(500, n)) * 10 ** rng.uniform(-3, 3, (500, 1))).astype(dtype)
+        q: Any = (rng.normal(size=(500, n)) * 10 ** rng.uniform(-3, 3, (500, 1))).astype(dtype)
         v = (rng.uniform(-1.5, 1.5, 500) * abs(q).max(axis=1)).astype(dtype)
         allowed = rng.uniform(size=(500, n)) < 0.8
         allowed[:, 0] = True

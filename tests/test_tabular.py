@@ -93,7 +93,7 @@ UPDATES = ("paper", "natural", "kl-proximal", "fenchel", "absolute", "scale-free
 
 @pytest.mark.parametrize("update", tiered(UPDATES, "fenchel", "lift"))
 def test_every_update_is_that_of_a_plain_loop(masked: FiniteMDP, update: str) -> None:
-    bonus = {} if update == "lift" else {"tau": 0.2}
+    bonus: dict[str, Any] = {} if update == "lift" else {"tau": 0.2}
     agree_with_the_oracle(masked, "ipe", update=update, n_steps=3, alpha_pi=0.3, gamma=0.8, **bonus)
 
 
@@ -101,7 +101,7 @@ def test_a_lift_of_optimal_values_is_greedy() -> None:
     """Where transitions are deterministic, Q* promises the largest value of every state."""
     mdp = switch_stay()
     q = optimal_values(mdp).q
-    numbers = {"alpha_pi": 0.1, "alpha_q": 0.0, "epsilon": 1.0}
+    numbers: dict[str, Any] = {"alpha_pi": 0.1, "alpha_q": 0.0, "epsilon": 1.0}
     runs = simulate(mdp, "epsilon-greedy", update="lift", initial_q=q, initial_theta=15.0, runs=10, **numbers)
     np.testing.assert_allclose(runs.policies[0], np.broadcast_to([[0.0, 1.0], [1.0, 0.0]], (10, 2, 2)), atol=1e-3)
 

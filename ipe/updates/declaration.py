@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ipe.base.declarations import Table
 from ipe.behaviours import Hyperparameter
@@ -79,7 +79,7 @@ class PolicyUpdate:
     """How the update steps."""
     step: LogitsStep
     """One step of a table of logits."""
-    gradient: Callable[..., Gradient | EstimatedGradient] | None = None
+    gradient: Callable[..., Any] | None = None
     """For a policy network, whose optimiser takes the step: a function `(theta, transition, *, tau)` that returns the
     gradient in the logits. None: the deep agent does not offer the update. One that keeps estimates is a function
     `(theta, estimate, transition, *, tau)` that returns an `EstimatedGradient`. `network_numbers` are arguments too."""

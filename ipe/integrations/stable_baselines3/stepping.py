@@ -18,7 +18,7 @@ import torch as th
 from ipe.updates import UPDATES, Gradient, Transition
 
 GRADIENTS: dict[str, Callable[..., Gradient]] = {
-    name: update.gradient  # type: ignore[misc]
+    name: update.gradient
     for name, update in UPDATES.items()
     if update.gradient is not None and not update.estimates and update.logits is None
 }
