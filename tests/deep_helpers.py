@@ -46,7 +46,8 @@ def networks_of(loop: Loop, name: str, arrays: dict[str, Any] | None = None) -> 
     arrays = loop.checkpoint().arrays if arrays is None else arrays
     prefix = f"state.{name}."
     parts = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-    layers = split(loop.program.architecture, parts)
+    program = loop.program
+    layers = split(program.policy_architecture if name.startswith("policy") else program.architecture, parts)
     flat = [np.asarray(array, np.float64) for layer in layers for array in layer]
     return [[array[i] for array in flat] for i in range(len(loop.seeds))]
 

@@ -20,6 +20,7 @@ from scipy.stats import t as student
 from ipe.deep.environments import make_environment
 from ipe.deep.randomness import FrameDraws
 from ipe.deep.settings import TrainingSettings
+from tests.tabular_oracle import lifted
 
 Array = NDArray[np.float64]
 Network = list[Array]
@@ -134,6 +135,7 @@ class Oracle:
     def __init__(self, settings: TrainingSettings, seed: int, q: Network, policy: Network) -> None:
         self.settings = settings
         self.q, self.policy, self.target = q, policy, [w.copy() for w in q]
+        self.policy_target = [w.copy() for w in policy]
         self.q_optimiser = self._optimiser(q, settings.value_step_size)
         self.policy_optimiser = self._optimiser(policy, settings.policy_step_size)
         self.environment = make_environment(settings.environment, seed)
@@ -163,7 +165,7 @@ class Oracle:
         if beyond > 0 and beyond % own.update_every == 0:
             self._update(minibatch)
         if beyond > 0 and self.frame % own.target_period == 0:
-            self.target = [w.copy() for w in self.q]
+            self.target, self.policy_target = [w.copy() for w in self.q], [w.copy() for w in self.policy]
         if beyond > 0 and own.behaviour == "ez-greedy":
             self._repeat(end)
         if beyond > 0 and own.behaviour == "epsilon-bmc":
@@ -229,7 +231,7 @@ class Oracle:
         batch = [self.history[i] for i in minibatch]
         actions = np.array([t.a for t in batch])
         rows = np.arange(len(batch))
-        here, after = np.stack([t.s for t in batch]), np.stack([t.after for t in batch])
+        here = np.stack([t.s for t in batch])
 
         total, discount, ahead = self._targets(minibatch)
         values = forward(self.target, ahead)[0]
@@ -246,25 +248,77 @@ class Oracle:
         new = self.q_optimiser.step(self.q, gradient(self.q, here, hidden, error))
         self.seen = {"td_error": float(abs(delta).mean()), "q_mean": float(q[rows, actions].mean())}
         self.q = new
-        if own.learns_policy:
-            self._update_policy(batch, actions, here, after)
+        if own.behaviour == "conservative":
+            self._distil(here)
+        elif own.learns_policy:
+            self._update_policy(minibatch, actions, here)
 
-    def _update_policy(self, batch: list[Transition], actions: Any, here: Array, after: Array) -> None:
-        own = self.settings
+    def _update_policy(self, minibatch: list[int], actions: Any, here: Array) -> None:
+        own, n = self.settings, len(minibatch)
         judge = self.target if own.delta_q == "target" else self.q
-        q_sa = forward(judge, here)[0][np.arange(len(batch)), actions]
-        q_next = forward(judge, after)[0]
-        logits, hidden = forward(self.policy, after)
-        pi = softmax(logits)
-        v = (pi * q_next).sum(axis=1)
-        goes_on = np.array([t.end != "terminated" for t in batch], dtype=np.float64)
-        delta = np.array([t.r for t in batch]) + own.gamma * goes_on * v - q_sa
-        slope = 2 * delta if own.policy_update == "paper" else np.sign(delta)
-        error = (slope * own.gamma)[:, None] * pi * (q_next - v[:, None])
-        error += own.entropy_bonus * pi * (np.log(pi) + entropy(pi)[:, None])
-        error *= goes_on[:, None] / len(batch)
-        self.policy = self.policy_optimiser.step(self.policy, gradient(self.policy, after, hidden, error))
+        q_sa, count = forward(judge, here)[0][np.arange(n), actions], self.q[5].size
+        rows = [self._backup(judge, i) for i in minibatch]
+        after, q_next = np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
+        reward, gamma, goes_on = (np.array([row[k] for row in rows]) for k in (2, 3, 4))
+        if own.policy_update == "lift":
+            outputs, hidden = forward(self.policy, after)
+            delta = reward + gamma * goes_on * np.clip(outputs[:, 0], q_next.min(axis=1), q_next.max(axis=1)) - q_sa
+            error = outputs - ((q_sa - reward) / gamma)[:, None]
+        else:
+            # Fenchel's network has more outputs, for the states s.
+            inputs = np.concatenate([after, here])
+            outputs, hidden = forward(self.policy, inputs)
+            pi = softmax(outputs[:n, :count])
+            v = (pi * q_next).sum(axis=1)
+            delta = reward + gamma * goes_on * v - q_sa
+            slope = {"absolute": np.sign(delta)}.get(own.policy_update, 2 * delta)
+            if own.policy_update == "fenchel":
+                y = outputs[np.arange(n, 2 * n), count + actions]
+                slope = 2 * y
+            bonus = own.entropy_bonus * (np.log(pi) + entropy(pi)[:, None])
+            of_logits = (slope * gamma)[:, None] * (q_next - v[:, None]) + bonus
+            of_logits = (
+                of_logits - of_logits.mean(axis=1)[:, None] if own.policy_update == "natural" else pi * of_logits
+            )
+            error = np.zeros_like(outputs)
+            error[:n, :count] = of_logits * goes_on[:, None]
+            if own.policy_update == "fenchel":
+                error[np.arange(n, 2 * n), count + actions] = 2 * (y - delta)
+            after = inputs
+        if own.policy_update == "lift":
+            error = error * goes_on[:, None]
+        self.policy = self.policy_optimiser.step(self.policy, gradient(self.policy, after, hidden, error / n))
         self.seen["ipe_error"] = float(abs(delta).mean())
+
+    def _backup(self, judge: Network, i: int) -> tuple[Array, Array, float, float, float]:
+        """The state whose policy is updated, its values, the rewards before it, its discount; 0 if it is terminal."""
+        path = [self.history[i]]
+        while len(path) < self.settings.delta_steps and not path[-1].end and i + len(path) < len(self.history):
+            path.append(self.history[i + len(path)])
+        gamma = self.settings.gamma
+        if self.settings.delta_correction == "none":
+            reward = sum(gamma**k * transition.r for k, transition in enumerate(path))
+            last = path[-1]
+            values = forward(judge, last.after[None])[0][0]
+            return last.after, values, reward, gamma ** len(path), float(last.end != "terminated")
+        values = forward(judge, path[-1].after[None])[0][0]
+        for transition in reversed(path[1:]):
+            pi = softmax(forward(self.policy, transition.after[None])[0][0][: len(values)])
+            following = 0.0 if transition.end == "terminated" else float(pi @ values)
+            values = forward(judge, transition.s[None])[0][0]
+            values[transition.a] = transition.r + gamma * following
+        first = path[0]
+        return first.after, values, first.r, gamma, float(first.end != "terminated")
+
+    def _distil(self, here: Array) -> None:
+        """One step of the network towards the average of greedy policies."""
+        rate = float(getattr(self.settings, "rate"))  # noqa: B009
+        q = forward(self.target, here)[0]
+        aim = (1 - rate) * softmax(forward(self.policy_target, here)[0])
+        aim[np.arange(len(q)), q.argmax(axis=1)] += rate
+        logits, hidden = forward(self.policy, here)
+        error = (softmax(logits) - aim) / len(here)
+        self.policy = self.policy_optimiser.step(self.policy, gradient(self.policy, here, hidden, error))
 
     def _munchausen(self, q: Array, q_next: Array, actions: Any) -> tuple[Array, Array]:
         """The scaled log-probabilities of the actions, and the soft values of the states ahead."""
@@ -296,7 +350,8 @@ class Oracle:
         own = self.settings
         q = forward(self.q, self.observation[None])[0][0]
         if own.learns_policy:
-            pi = softmax(forward(self.policy, self.observation[None])[0][0])
+            outputs = forward(self.policy, self.observation[None])[0][0]
+            pi = lifted(q, float(outputs[0])) if own.policy_update == "lift" else softmax(outputs[: len(q)])
             self.seen["entropy"] = float(entropy(pi))
         if own.behaviour == "epsilon-ipe":
             self.seen["epsilon"] = matched_epsilon(pi)

@@ -84,6 +84,19 @@ def matched_boltzmann(q: Array, pi: Array) -> Array:
     return softmax(np.exp(x) * z)
 
 
+def lifted(q: Array, v: float) -> Array:
+    """The policy of most entropy among those with the mean v; at the ends of the range, uniform over the ties."""
+    for end, beyond in ((q.max(), v >= q.max()), (q.min(), v <= q.min())):
+        if beyond or q.min() == q.max():
+            ties = (q == end).astype(float)
+            shared: Array = ties / ties.sum()
+            return shared
+    z = (q - q.min()) / np.ptp(q)
+    goal = (v - q.min()) / np.ptp(q)
+    eta = brentq(lambda eta: float(softmax(eta * z) @ z) - goal, -1e6, 1e6, xtol=1e-14, rtol=1e-15)
+    return softmax(eta * z)
+
+
 def matched_epsilon(pi: Array) -> float:
     """The epsilon whose epsilon-greedy policy has the entropy of pi."""
     n, goal = len(pi), entropy(pi)
@@ -156,6 +169,8 @@ class Oracle:
 
     def policy(self, s: int) -> Array:
         """The evaluation policy over the allowed actions of a state."""
+        if self.update == "lift":
+            return lifted(self.q[s, self.actions(s)], float(self.theta[s, self.actions(s)[0]]))
         return softmax(self.theta[s, self.actions(s)])
 
     def epsilon(self, s: int) -> float:
@@ -318,14 +333,21 @@ class Oracle:
         self.theta[following, here] = self._new_logits(s, a, target, discount, following, here)
 
     def _new_logits(self, s: int, a: int, target: float, gamma: float, following: int, here: Any) -> Array:
-        alpha, tau = self.parameters["alpha_pi"], self.parameters["tau"]
+        alpha, tau = self.parameters["alpha_pi"], self.parameters.get("tau", 0.0)
         theta, q = self.theta[following, here], self.q[following, here]
+        promise = (self.q[s, a] - target) / gamma
+        if self.update == "lift":
+            kept: Array = theta + alpha * (promise - theta)
+            return kept
         pi = softmax(theta)
         v = float(pi @ q)
         delta = target + gamma * v - self.q[s, a]
         if self.update == "kl-proximal":
             return self._proximal(theta, q, target - self.q[s, a], gamma)
         bonus = np.log(pi) + entropy(pi)
+        if self.update == "cross-entropy":
+            imitated: Array = theta - alpha * (pi - lifted(q, promise)) - alpha * tau * pi * bonus
+            return imitated
         if self.update == "natural":
             moved: Array = theta - 2 * alpha * delta * gamma * (q - v) - alpha * tau * bonus
             return moved

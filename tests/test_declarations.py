@@ -138,7 +138,7 @@ def test_every_declaration_has_its_sentences() -> None:
     every: list[Behaviour | PolicyUpdate] = [*BEHAVIOURS.values(), *UPDATES.values()]
     for declared in every:
         assert declared.summary, declared.name
-        for each in declared.hyperparameters:
+        for each in (*declared.hyperparameters, *getattr(declared, "network_numbers", ())):
             assert each.sentence.endswith("."), (declared.name, each.name)
             if each.default is not None:
                 each.check(each.default)

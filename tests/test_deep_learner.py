@@ -39,6 +39,8 @@ CASES: dict[str, dict[str, Any]] = {
         "behaviour": "ez-greedy", "epsilon": {"final": 0.5, "steps": 50}, "longest": 5.0, "warm_up": 10},
     "munchausen, two steps": {
         "behaviour": "munchausen", "epsilon": {"final": 0.1, "steps": 50}, "munchausen_temperature": 0.1, "n_step": 2},
+    "fenchel, three corrected steps": {
+        "policy_update": "fenchel", "delta_steps": 3, "delta_correction": "tree-backup", "n_step": 2},
 }  # fmt: skip
 MORE: dict[str, dict[str, Any]] = {
     "three steps, double, huber, warm-up, every second frame": {
@@ -52,6 +54,11 @@ MORE: dict[str, dict[str, Any]] = {
     "ipe, adam, five steps, double": {"behaviour": "ipe", "optimiser": ADAM, "n_step": 5, "double_q": True},
     "epsilon-greedy": {"behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}},
     "no target network, replay of 5": {"target_period": 1, "replay": 5},
+    "three steps, natural, entropy bonus": {"delta_steps": 3, "policy_update": "natural", "entropy_bonus": 0.05},
+    "four corrected steps, replay of 5, online delta": {
+        "delta_steps": 4, "delta_correction": "tree-backup", "replay": 5, "delta_q": "online"},
+    "ipe by a lift, two steps": {"behaviour": "ipe", "policy_update": "lift", "delta_steps": 2},
+    "conservative": {"behaviour": "conservative", "rate": 0.3},
 }  # fmt: skip
 QUICK = ("the paper's", "absolute, entropy bonus, online delta, clipping")
 CHECKED = tiered([*CASES.values(), *MORE.values()], *(CASES[name] for name in QUICK))
@@ -90,6 +97,9 @@ def adopt(loop: Loop, oracles: list[Oracle]) -> None:
                 setattr(getattr(oracles[i], f"{name}_optimiser"), moment, network)
     for i, network in enumerate(networks_of(loop, "target", arrays)):
         oracles[i].target = network
+    if loop.program.behaviour.distils is not None:
+        for i, network in enumerate(networks_of(loop, "policy_target", arrays)):
+            oracles[i].policy_target = network
 
 
 def distance(found: Network, expected: Network) -> float:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipe.deep.settings import deep_behaviours, paper_settings
+from ipe.deep.settings import deep_behaviours, deep_updates, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Sweep, read_seeds
 from ipe.experiments.grids import changed, jobs, make_sweep, read_sweep, shipped_sweeps
@@ -67,7 +67,20 @@ COUNTS = {"lunar-lander-dqn": 243, "lunar-lander-epsilon-ipe": 81, "freeway-dqn"
 
 
 def test_the_appendix_ships() -> None:
-    assert set(shipped_sweeps()) == set(APPENDIX)
+    assert set(shipped_sweeps()) == {*APPENDIX, "cart-pole-updates", "lunar-lander-updates"}
+
+
+@pytest.mark.parametrize(("name", "seeds", "frames"), [("cart-pole", 30, 50_000), ("lunar-lander", 10, 200_000)])
+def test_the_comparison_of_policy_updates_ships(name: str, seeds: int, frames: int) -> None:
+    """Every policy update of the deep agent, with policy step sizes over three orders of magnitude."""
+    sweep = read_sweep(f"{name}-updates")
+    assert len(sweep.seeds) == seeds
+    assert {each.settings.frames for each in sweep.settings} == {frames}
+    sizes = {each.settings.policy_step_size for each in sweep.settings}
+    assert max(sizes) / min(sizes) == pytest.approx(1000)
+    tried = {each.settings.policy_update for each in sweep.settings}
+    assert tried == set(deep_updates())
+    assert len(sweep.settings) == (len(tried) + 4) * len(sizes)  # entropy bonus, three steps in two ways, conservative
 
 
 @pytest.mark.parametrize("name", APPENDIX)

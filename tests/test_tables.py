@@ -46,10 +46,16 @@ def behaviours() -> str:
 
 def updates() -> str:
     rows = [
-        (f"`{name}`", each.summary, numbers(each.hyperparameters), "yes" if each.gradient else "")
+        (f"`{name}`", each.summary, numbers(each.hyperparameters), _in_the_deep_agent(each))
         for name, each in UPDATES.items()
     ]
     return table(("update", "steps by", "numbers (default)", "deep agent"), rows)
+
+
+def _in_the_deep_agent(update: PolicyUpdate) -> str:
+    if update.gradient is None:
+        return ""
+    return "yes" + (f", with {numbers(update.network_numbers)}" if update.network_numbers else "")
 
 
 def hyperparameters() -> str:

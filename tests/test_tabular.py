@@ -88,12 +88,22 @@ def test_every_behaviour_is_that_of_a_plain_loop(masked: FiniteMDP, behaviour: s
     assert np.isfinite(result.epsilon[..., ~masked.terminal]).all() == has_epsilon
 
 
-UPDATES = ("paper", "natural", "kl-proximal", "fenchel", "absolute", "scale-free")
+UPDATES = ("paper", "natural", "kl-proximal", "fenchel", "absolute", "scale-free", "cross-entropy", "lift")
 
 
 @pytest.mark.parametrize("update", tiered(UPDATES, "fenchel"))
 def test_every_update_is_that_of_a_plain_loop(masked: FiniteMDP, update: str) -> None:
-    agree_with_the_oracle(masked, "ipe", update=update, tau=0.2, n_steps=3, alpha_pi=0.3, gamma=0.8)
+    bonus: dict[str, Any] = {} if update == "lift" else {"tau": 0.2}
+    agree_with_the_oracle(masked, "ipe", update=update, n_steps=3, alpha_pi=0.3, gamma=0.8, **bonus)
+
+
+def test_a_lift_of_optimal_values_is_greedy() -> None:
+    """Where transitions are deterministic, Q* promises the largest value of every state."""
+    mdp = switch_stay()
+    q = optimal_values(mdp).q
+    numbers: dict[str, Any] = {"alpha_pi": 0.1, "alpha_q": 0.0, "epsilon": 1.0}
+    runs = simulate(mdp, "epsilon-greedy", update="lift", initial_q=q, initial_theta=15.0, runs=10, **numbers)
+    np.testing.assert_allclose(runs.policies[0], np.broadcast_to([[0.0, 1.0], [1.0, 0.0]], (10, 2, 2)), atol=1e-3)
 
 
 @pytest.mark.slow

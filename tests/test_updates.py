@@ -17,7 +17,7 @@ from ipe.errors import InputError
 from tests.tiers import tiered
 
 GRADIENT = (up.paper_update, up.absolute_update, up.natural_update)
-ALL = (*GRADIENT, up.kl_proximal_update)
+ALL = (*GRADIENT, up.kl_proximal_update, up.cross_entropy_update)
 
 
 def transitions(count: int, n: int, seed: int = 0) -> dict[str, Any]:
@@ -241,6 +241,80 @@ def test_a_terminal_transition_leaves_theta_as_it_is(update: Callable[..., Any])
     np.testing.assert_array_equal(new[ends], batch["theta"][ends])
     np.testing.assert_array_equal(delta[ends], (batch["reward"] - batch["q_sa"])[ends])
     assert (new[~ends] != batch["theta"][~ends]).any(-1).all()
+
+
+GRADIENTS = (up.paper_gradient, up.absolute_gradient, up.natural_gradient, up.kl_proximal_gradient,
+             up.cross_entropy_gradient)  # fmt: skip
+
+
+@pytest.mark.parametrize("tau", [0.0, TAU])
+@pytest.mark.parametrize("index", range(len(GRADIENTS)))
+def test_a_small_step_down_a_gradient_is_the_update(index: int, tau: float) -> None:
+    """Of the policy: the logits themselves may differ by a constant. Masked actions and terminal states have none."""
+    gradient, update = GRADIENTS[index], ALL[index]
+    batch = transitions(6, 4)
+    batch["terminal"] = np.arange(6) == 2
+    batch["allowed"] = np.array([[True] * 4, [True, False, True, True]] * 3)
+    size = 1e-4 if update is up.kl_proximal_update else 0.1
+    more = {"kl_step": size} if update is up.kl_proximal_update else {}
+    found = applied(gradient, **batch, tau=tau, **more)
+    expected = applied(update, **batch, alpha=size, tau=tau)
+    moved = batch["theta"] - size * found.theta
+    for a, b, allowed in zip(moved, expected.theta, batch["allowed"], strict=True):
+        np.testing.assert_allclose(softmax(a[allowed]), softmax(b[allowed]), rtol=1e-10)
+    assert (found.theta[~batch["allowed"]] == 0.0).all()
+    assert (found.theta[2] == 0.0).all()
+    np.testing.assert_allclose(found.theta.sum(-1), 0.0, atol=1e-11)
+    np.testing.assert_array_equal(found.delta, expected.delta)
+
+
+def test_the_proximal_direction_of_a_small_step_is_the_natural_one() -> None:
+    batch = transitions(20, 4)
+    near = applied(up.kl_proximal_gradient, **batch, kl_step=1e-9).theta
+    np.testing.assert_allclose(near, applied(up.natural_gradient, **batch).theta, rtol=1e-5, atol=1e-5)
+    with pytest.raises(InputError, match="kl_step = 0 must be > 0"):
+        applied(up.kl_proximal_gradient, **batch, kl_step=0.0)
+
+
+def test_the_cross_entropy_update_by_hand() -> None:
+    # The lift of (0.6 - 0.1) / 0.5 = 1 in Q = (2, 0) is uniform; of 4 it is greedy, of -1 the worst action.
+    theta = np.log([3.0, 1.0])
+    transition = up.Transition(0.6, 0.1, 0.5, False, [2.0, 0.0])
+    np.testing.assert_allclose(up.cross_entropy_update(theta, transition, 2.0).theta - theta, [-0.5, 0.5])
+    above, below = (up.cross_entropy_gradient(theta, transition._replace(q_sa=q)).theta for q in (2.1, -0.4))
+    np.testing.assert_allclose([above, below], [[-0.25, 0.25], [0.75, -0.75]])
+    with jax.enable_x64(True):
+        found = jax.grad(lambda t: -jnp.sum(jnp.array([0.5, 0.5]) * jax.nn.log_softmax(t)))(jnp.asarray(theta))
+        np.testing.assert_allclose(up.cross_entropy_gradient(theta, transition).theta, found, atol=1e-15)
+
+
+def test_the_lift_update_by_hand() -> None:
+    # (1 - 0.4) / 0.5 = 1.2 is asked for; the promise 3 is clipped to 2 in delta = 0.4 + 0.5 * 2 - 1
+    transition = up.Transition(1.0, 0.4, 0.5, False, [2.0, 0.0])
+    promise, delta = up.lift_update(3.0, transition, 0.5)
+    np.testing.assert_allclose([promise, delta], [2.1, 0.4])
+    np.testing.assert_allclose(softmax(up.lift_logits(np.array([1.5]), np.array([2.0, 0.0]))), [0.75, 0.25])
+    for still in (transition._replace(terminal=True), transition._replace(gamma=0.0)):
+        assert float(up.lift_update(3.0, still, 0.5).promise) == 3.0
+        assert up.lift_gradient(np.array([3.0]), still).theta.tolist() == [0.0]
+    assert float(up.lift_update(3.0, transition._replace(terminal=True), 0.5).delta) == pytest.approx(-0.6)
+    masked = transition._replace(q_next=[2.0, np.nan], allowed=[True, False])
+    assert float(up.lift_update(-1.0, masked, 0.5).delta) == pytest.approx(0.4)
+    np.testing.assert_array_equal(
+        softmax(up.lift_logits(np.array([9.0, 0.0]), np.array([2.0, 1.0]), np.array([True, False])), [True, False]),
+        [1.0, 0.0],
+    )
+
+
+def test_the_tree_backup_by_hand() -> None:
+    # s_2 ends the return with U = 4; in s_1 action 1 was taken: 0.5 + 0.5 * 4; not where there is no such step.
+    q = np.array([[1.0, 5.0], [1.0, 5.0]])
+    taken = np.array([[False, True], [False, True]])
+    found = up.tree_backup(q, taken, 0.5, 0.5, 4.0, np.array([True, False]))
+    np.testing.assert_array_equal(found, [[1.0, 2.5], [1.0, 5.0]])
+    delta = up.td_error(np.zeros(2), up.Transition(1.0, 1.0, 0.5, False, found[0]))
+    # By traces: delta_0 = 1 + .5 * 3 - 1, then .5 * pi(1) = .25 times delta_1 = .5 + .5 * 4 - 5
+    assert float(delta) == pytest.approx(1.5 + 0.25 * -2.5)
 
 
 def test_a_terminal_transition_updates_fenchels_estimate() -> None:

@@ -16,7 +16,7 @@ from ipe.audit.transitions import Transitions, check_below, stack_transitions
 from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.playing import Trained, agent, evaluation_seed
-from ipe.deep.programs import architecture
+from ipe.deep.programs import architecture, policy_architecture
 from ipe.entropy import softmax
 from ipe.errors import InputError
 from ipe.experiments.evaluation import choose_seeds
@@ -137,13 +137,15 @@ def _as_inputs(trained: Trained, batch: Transitions) -> Transitions:
 def _networks(trained: Trained, seed: int) -> Networks:
     """The networks of one trained seed."""
     net = architecture(trained.settings, trained.spec)
-    parameters = trained.networks[seed]
+    parameters, update = trained.networks[seed], trained.settings.updates_policy
 
     def q(observations: NDArray[Any]) -> NDArray[np.float32]:
         return logits(net, parameters["q"], observations, trained.spec.scale)
 
     def pi(observations: NDArray[Any]) -> NDArray[np.float64]:
-        theta = logits(net, parameters["policy"], observations, trained.spec.scale)
-        return np.asarray(softmax(theta.astype(np.float64)))
+        assert update is not None
+        learned = logits(policy_architecture(net, update), parameters["policy"], observations, trained.spec.scale)
+        theta = update.policy(learned.astype(np.float64), q(observations).astype(np.float64))
+        return np.asarray(softmax(theta))
 
-    return Networks(q, pi if "policy" in parameters else None, trained.settings.gamma)
+    return Networks(q, None if update is None else pi, trained.settings.gamma)

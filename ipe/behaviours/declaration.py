@@ -9,12 +9,13 @@ program of your own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ipe.base.declarations import Table
 from ipe.behaviours.hyperparameters import Hyperparameter
 from ipe.behaviours.policies import epsilon_greedy
+from ipe.entropy import softmax
 from ipe.entropy.arrays import AnyArray, like, mask, namespace
 from ipe.errors import InputError
 
@@ -138,13 +139,25 @@ class Behaviour:
     target: Callable[[Outcome, Numbers], Target] | None = None
     """What Q-learning learns in place of the largest value of the next state; None: that value."""
     deep: bool = True
-    """Whether the deep agent offers the behaviour too. (One with a memory per state it cannot offer.)"""
+    """Whether the deep agent offers the behaviour too. (One with a memory per state it offers only with `distils`.)"""
+    distils: Callable[[View, Numbers], AnyArray] | None = None
+    """For the deep agent, the probabilities that its policy network imitates in place of an evaluation policy. They are
+    a function of a view whose Q is the target network's, and whose logits are those of the policy network when it was
+    last copied, with the target network. The deep agent then acts by the policy network; `probabilities` and `memory`
+    are for finite MDPs alone."""
 
     def __post_init__(self) -> None:
         if self.probabilities is None and self.epsilon is None:
             raise InputError(f"behaviour {self.name!r}: give either probabilities or epsilon")
-        if self.deep and self.memory is not None and self.memory.scope == "state":
+        if self.deep and self.memory is not None and self.memory.scope == "state" and self.distils is None:
             raise InputError(f"behaviour {self.name!r}: with a memory for every state, deep must be False")
+
+    @property
+    def with_networks(self) -> Behaviour:
+        """The behaviour as the deep agent has it: what it distils into a network it acts by."""
+        if self.distils is None:
+            return self
+        return replace(self, probabilities=_as_the_network, epsilon=None, memory=None, needs_policy=True)
 
     def act(self, view: View, numbers: Numbers) -> Acting:
         """The probabilities in each state of a view, and epsilon if the behaviour has one.
@@ -157,6 +170,10 @@ class Behaviour:
         if self.probabilities is not None:
             return Acting(self.probabilities(view, numbers), epsilon)
         return Acting(epsilon_greedy(view.preferences, epsilon, view.allowed), epsilon)
+
+
+def _as_the_network(view: View, numbers: Numbers) -> AnyArray:
+    return softmax(view.logits, view.allowed)
 
 
 BEHAVIOURS: Table[Behaviour] = Table("behaviour")

@@ -71,7 +71,7 @@ def settings_from(environment: str, given: dict[str, Any], origin: Origin | None
     usual = default_settings(environment, values["behaviour"], origin=origin)
     optimiser = given.get("optimiser", {}).get("kind", usual.optimiser.kind)
     for path in flatten(given):
-        if why := no_effect(path, values["behaviour"], optimiser):
+        if why := no_effect(path, values["behaviour"], optimiser, values.get("policy_update", usual.policy_update)):
             raise InputError(f"{option_of(path)} has no effect {why}")
     where = values.get("environment", {})
     if "options" in where:

@@ -72,7 +72,10 @@ def _outputs(program: Program, state: dict[str, Any], observations: Any, slots: 
     stored = program.form.complete(observations, state["replay"]["observation"], slots, base, program.slots)
     inputs = features(program, stored)
     q = of.act(net, state["q"], inputs)[:, 0]
-    return q, of.act(net, state["policy"], inputs)[:, 0] if program.learns_policy else None
+    if not program.learns_policy:
+        return q, None
+    learned = of.act(program.policy_architecture, state["policy"], inputs)[:, 0]
+    return q, learned if program.policy_update is None else program.policy_update.policy(learned, q)
 
 
 def features(program: Program, stored: Any) -> Any:

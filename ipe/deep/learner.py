@@ -22,7 +22,9 @@ from ipe.deep.frame import ACTION, END, REWARD, Frame
 from ipe.deep.native import calls
 from ipe.deep.optimisers import clipped, step
 from ipe.deep.programs import Program
-from ipe.deep.replay import CONTINUES, TERMINATED
+from ipe.deep.replay import TERMINATED
+from ipe.deep.returns import Later, corrected, later_steps, summed
+from ipe.entropy import softmax
 from ipe.updates import Transition
 
 COUNTS = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames", "updates", "sound")
@@ -46,6 +48,13 @@ class Sample(NamedTuple):
     """The discounted sum of n rewards."""
     target_discount: Any
     """The discount of the value that the target bootstraps from; 0 after a termination."""
+    later: list[Later]
+    """The steps after the first one that the policy update looks at; none if its error spans one step."""
+    last: Any = None
+    """The features of the states that these steps lead to, one state after the other along axis 1; of the last one
+    alone if the policy update does not correct for its actions."""
+    end: Any = None
+    """How the first steps ended."""
 
 
 def advance(
@@ -108,8 +117,22 @@ def _copied(q: Any, target: Any, which: Any) -> Any:
 
 
 def copy_targets(state: dict[str, Any], which: Any) -> dict[str, Any]:
-    """The state with the Q-networks of some seeds copied to their target networks."""
-    return {**state, "target": _copied(state["q"], state["target"], which)}
+    """The state with the Q-networks of some seeds copied to their target networks; policy networks too, where copies of
+    them are kept."""
+    new = {"target": _copied(state["q"], state["target"], which)}
+    if "policy_target" in state:
+        new["policy_target"] = _copied(state["policy"], state["policy_target"], which)
+    return {**state, **new}
+
+
+def first_estimates(program: Program, policy: Any) -> dict[str, Any]:
+    """What the state has more than others at the start: a copy of the policy network, if the behaviour distils into it;
+    the estimate of a policy update that keeps one for the whole run."""
+    if program.policy_update is None:
+        return {"policy_target": jax.tree.map(jnp.copy, policy)}
+    if program.policy_update.estimates and program.policy_update.shared:
+        return {"estimate": jnp.zeros(len(policy["matrix"]), jnp.float32)}
+    return {}
 
 
 def _frame(
@@ -162,27 +185,29 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
     steps = rows(replay["step"], first)
     action, reward, end = steps[..., ACTION].astype(jnp.int32), steps[..., REWARD], steps[..., END]
     gamma = hyper["gamma"][:, None]
-    slots = [first, first + 1]
-    total, discount, last, length = reward, jnp.broadcast_to(gamma, reward.shape), end, jnp.ones_like(first)
-    alive = jnp.ones_like(first, bool)
-    for k in range(1, program.n_step):
-        later = rows(replay["step"], first + k)
-        # No step has been taken from the current observation yet: what lies there is a lap old.
-        alive = alive & (last == CONTINUES) & ((first + k) % program.slots != current)
-        total = total + jnp.where(alive, discount * later[..., REWARD], 0.0)
-        discount = jnp.where(alive, discount * gamma, discount)
-        last = jnp.where(alive, later[..., END], last)
-        length = length + alive
-    if program.n_step > 1:
-        slots.append(first + length)
-    stored = program.form.read(replay["observation"], jnp.concatenate(slots, axis=1), base, program.slots)
+    most = max(program.n_step, program.delta_steps)
+    later = later_steps(lambda at: rows(replay["step"], at), first, current, program.slots, end, most)
+    target = summed(reward, end, gamma, later[: program.n_step - 1])
+
+    def states(places: list[Any]) -> Any:
+        found = program.form.read(replay["observation"], jnp.concatenate(places, axis=1), base, program.slots)
+        return features(program, found)
+
+    later, last = later[: program.delta_steps - 1], None
+    if later and program.delta_correction == "none":
+        last = states([first + summed(reward, end, gamma, later).length])
+    elif later:
+        last = states([first + k for k in range(2, program.delta_steps + 1)])
     return Sample(
-        inputs=features(program, stored),
+        inputs=states([first, first + 1, *([first + target.length] if program.n_step > 1 else [])]),
         action=action,
         reward=reward,
         terminal=end == TERMINATED,
-        target_reward=total,
-        target_discount=jnp.where(last == TERMINATED, 0.0, discount),
+        target_reward=target.reward,
+        target_discount=jnp.where(target.terminal, 0.0, target.discount),
+        later=later,
+        last=last,
+        end=end,
     )
 
 
@@ -192,8 +217,8 @@ def _update(
     """The new networks and moments, and what to add to the counts."""
     net, forward = program.architecture, functions(program).forward
     batch = sample.action.shape[1]
-    here, next_, ahead = sample.inputs[:, :batch], sample.inputs[:, batch : 2 * batch], sample.inputs[:, -batch:]
-    of_target = program.learns_policy and program.delta_q == "target"
+    here, ahead = sample.inputs[:, :batch], sample.inputs[:, -batch:]
+    of_target = program.learns_policy and (program.delta_q == "target" or program.policy_update is None)
     everywhere = of_target or program.behaviour.target is not None
     values, _ = forward(net, state["target"], sample.inputs if everywhere else ahead)
 
@@ -217,22 +242,84 @@ def _update(
     new = _stepped(program, "q", state, layers, error, hyper["value_step_size"], hyper, done)
     seen = {"td_error": jnp.abs(td_error).mean(-1), "q_mean": q_sa.mean(-1)}
 
-    if program.learns_policy:
+    if program.policy_update is not None:
         if of_target:
             q_here, q_next = values[:, :batch], values[:, batch : 2 * batch]
         else:
             both, _ = forward(net, new["q"], sample.inputs[:, : 2 * batch])
             q_here, q_next = both[:, :batch], both[:, batch:]
-        theta, layers = forward(net, state["policy"], next_)
-        tau: Any = hyper["entropy_bonus"][:, None] if program.entropy_bonus else 0.0
-        gamma = hyper["gamma"][:, None]
-        transition = Transition((q_here * taken).sum(-1), sample.reward, gamma, sample.terminal, q_next)
-        gradient = program.policy_update.gradient
-        assert gradient is not None
-        error, delta = gradient(theta, transition, tau=tau)
-        new |= _stepped(program, "policy", state, layers, error / batch, hyper["policy_step_size"], hyper, done)
+        q_sa, judge = (q_here * taken).sum(-1), state["target"] if of_target else new["q"]
+        learned, delta = _update_policy(program, state, judge, hyper, sample, q_sa, q_next, taken, done)
+        new |= learned
         seen["ipe_error"] = jnp.abs(delta).mean(-1)
+    elif program.learns_policy:
+        new |= _distil(program, state, hyper, here, values[:, :batch], done)
     return new, seen
+
+
+def _update_policy(
+    program: Program,
+    state: dict[str, Any],
+    judge: Any,
+    hyper: dict[str, Any],
+    sample: Sample,
+    q_sa: Any,
+    q_next: Any,
+    taken: Any,
+    done: Any,
+) -> tuple[dict[str, Any], Any]:
+    """The policy network and its moments after a step of the policy update, its estimate if it keeps one, and errors.
+    `judge` is the network whose Q stands in the errors: `q_sa` and `q_next` are its values."""
+    update, net, forward = program.policy_update, program.policy_architecture, functions(program).forward
+    assert update is not None
+    assert update.gradient is not None
+    batch, n = taken.shape[1:]
+    gamma = hyper["gamma"][:, None]
+    where, reward, terminal = sample.inputs[:, batch : 2 * batch], sample.reward, sample.terminal
+    if sample.later and program.delta_correction == "none":
+        where = sample.last
+        reward, gamma, terminal, _ = summed(reward, sample.end, gamma, sample.later)
+        q_next, _ = forward(program.architecture, judge, where)
+    elif sample.later:
+        # Only the policy after the first step is updated: in the states behind it, it is a constant.
+        q_later, _ = forward(program.architecture, judge, sample.last)
+        theta_later, _ = forward(net, state["policy"], sample.last)
+        q_later, theta_later = (jnp.stack(jnp.split(x, len(sample.later), axis=1)) for x in (q_later, theta_later))
+        q_next = corrected(jnp.concatenate([q_next[None], q_later]), theta_later[..., :n], gamma, sample.later)
+    rows = batch if update.network_estimates else 0  # the states s come first, where estimates of (s, a) are learned
+    inputs = jnp.concatenate([sample.inputs[:, :rows], where], axis=1) if rows else where
+    outputs, layers = forward(net, state["policy"], inputs)
+    theta = outputs[:, rows:, : outputs.shape[-1] - (n if rows else 0)]
+    transition = Transition(q_sa, reward, gamma, terminal, q_next)
+    tau: Any = hyper["entropy_bonus"][:, None] if program.entropy_bonus else 0.0
+    numbers = {each.name: hyper[each.name] for each in update.network_numbers}
+    kept: dict[str, Any] = {}
+    if not update.estimates:
+        numbers = {name: value[:, None] for name, value in numbers.items()}
+        error, delta = update.gradient(theta, transition, tau=tau, **numbers)
+    elif update.shared:
+        error, delta, kept["estimate"] = update.gradient(theta, state["estimate"], transition, tau=tau, **numbers)
+    else:
+        y = (outputs[:, :rows, -n:] * taken).sum(-1)
+        slope, delta, of_y = update.gradient(theta, y, transition, tau=tau, **numbers)
+        error = jnp.zeros_like(outputs).at[:, rows:, :-n].set(slope).at[:, :rows, -n:].set(of_y[..., None] * taken)
+    new = _stepped(program, "policy", state, layers, error / batch, hyper["policy_step_size"], hyper, done)
+    return new | kept, delta
+
+
+def _distil(
+    program: Program, state: dict[str, Any], hyper: dict[str, Any], here: Any, q: Any, done: Any
+) -> dict[str, Any]:
+    """The policy network and its moments after a step of imitation: down the cross-entropy to what the behaviour
+    distils, in the states `here`, whose values are `q`."""
+    forward = functions(program).forward
+    distils = program.behaviour.distils
+    assert distils is not None
+    before, _ = forward(program.architecture, state["policy_target"], here)
+    aim = distils(View(q, before), {name: value[:, None] for name, value in hyper.items()})
+    theta, layers = forward(program.architecture, state["policy"], here)
+    error = (softmax(theta) - aim) / q.shape[1]
+    return _stepped(program, "policy", state, layers, error, hyper["policy_step_size"], hyper, done)
 
 
 def _stepped(
@@ -247,10 +334,11 @@ def _stepped(
 ) -> dict[str, Any]:
     """A network and its moments after a step, from the gradient in its outputs."""
     moments = f"{name}_moments"
+    net = program.policy_architecture if name == "policy" else program.architecture
     if program.products == "native" and program.optimiser_kind == "rmsprop" and not program.optimiser_clip:
-        new, memory = calls.rmsprop(program.architecture, state[name], seen, error, state[moments], step_size, hyper)
+        new, memory = calls.rmsprop(net, state[name], seen, error, state[moments], step_size, hyper)
         return {name: new, moments: memory}
-    gradient = functions(program).backward(program.architecture, state[name], seen, error)
+    gradient = functions(program).backward(net, state[name], seen, error)
     if program.optimiser_clip:
         gradient = clipped(gradient, hyper["optimiser_clip"])
     new, memory = step(program.optimiser_kind, state[name], gradient, state[moments], step_size, hyper, done)

@@ -27,7 +27,7 @@ from ipe.deep.checkpoints import Checkpoint, under
 from ipe.deep.evaluating import Evaluating, Kept
 from ipe.deep.frame import END, Frame
 from ipe.deep.greedy import Greedy
-from ipe.deep.learner import COUNTS, advance, compiled_start, copy_targets
+from ipe.deep.learner import COUNTS, advance, compiled_start, copy_targets, first_estimates
 from ipe.deep.measuring import all_sound, record_progress, stop_diverged
 from ipe.deep.memory import check_training_memory
 from ipe.deep.networks import initial_parameters
@@ -231,8 +231,9 @@ class Loop:
             "replay": jax.tree.map(jnp.asarray, empty(self.lanes, self.slots.size, self.program.form)),
         }
         if self.program.learns_policy:
-            policy = initial_parameters(net, generators)
+            policy = initial_parameters(self.program.policy_architecture, generators)
             state |= {"policy": policy, "policy_moments": initial_moments(kind, policy)}
+            state |= first_estimates(self.program, policy)
         frame = self._frame
         self.actors.reset(self.program.form, frame)
         frame.pad(len(self.seeds))

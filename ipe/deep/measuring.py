@@ -57,5 +57,6 @@ def _named(counts: NDArray[Any]) -> dict[str, float]:
 
 def _missing(program: Program) -> Sequence[str]:
     """The measurements that a behaviour does not have."""
-    without = [] if program.learns_policy else ["entropy", "ipe_error"]
+    without = [] if program.policy_update is not None else ["ipe_error"]
+    without += [] if program.learns_policy else ["entropy"]
     return [*without, "epsilon"] if program.behaviour.epsilon is None else without

@@ -26,6 +26,7 @@ def seed_bytes(settings: TrainingSettings, net: Architecture, form: Format) -> i
     parameters = 4 * sum(inputs * outputs + outputs for inputs, outputs in net.layers)
     moments = 2 if settings.optimiser.kind == "adam" else 1
     copies = 2 + moments + (1 + moments if settings.learns_policy else 0) + 1  # network, target, moments; a gradient
+    copies += settings.acts.distils is not None  # the policy network when it was last copied
     return replay + copies * parameters
 
 

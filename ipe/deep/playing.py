@@ -22,11 +22,12 @@ from ipe.behaviours.schedules import SCHEDULES
 from ipe.deep.environments import Environment, EnvironmentSpec
 from ipe.deep.environments.environment import Interface
 from ipe.deep.networks import Architecture, features, forward
-from ipe.deep.programs import architecture
+from ipe.deep.programs import architecture, policy_architecture
 from ipe.deep.progress import Outcome
 from ipe.deep.settings import EnvironmentSettings, TrainingSettings
 from ipe.entropy import epsilon_from_logits
 from ipe.errors import InputError
+from ipe.updates import PolicyUpdate
 
 LONGEST_EPISODE = 100_000
 """Frames after which an episode is given up, if no limit of the environment's comes before."""
@@ -128,7 +129,7 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agen
     acts = check_forgetful(settings.acts) if behaviour else BEHAVIOURS["greedy"]
     net = architecture(settings, trained.spec)
     numbers = tuple(trained.numbers(seed).items())
-    choose = _chooser(net, acts, trained.spec.scale, trained.step(seed), numbers)
+    choose = _chooser(net, acts, settings.updates_policy, trained.spec.scale, trained.step(seed), numbers)
     parameters = jax.tree.map(jnp.asarray, trained.networks[seed])
     sequence = np.random.SeedSequence(evaluation, spawn_key=(_EVALUATION, seed, 1))
     generator = np.random.Generator(np.random.Philox(sequence))
@@ -151,18 +152,25 @@ def check_forgetful(behaviour: Behaviour) -> Behaviour:
     return behaviour
 
 
-def outputs(net: Architecture, parameters: dict[str, Any], observations: Any, scale: float) -> tuple[Any, Any]:
-    """The action values of encoded observations times `scale`, and the logits of their policies; None if no policy was
-    learned. The parameters are the networks of one seed, as `Trained.networks` has them."""
+def outputs(
+    net: Architecture, parameters: dict[str, Any], observations: Any, scale: float, update: PolicyUpdate | None
+) -> tuple[Any, Any]:
+    """The action values of encoded observations times `scale`, and the logits of their policies, which a policy update
+    has learned; None if no policy was learned. The parameters are the networks of one seed, as `Trained.networks` has
+    them."""
     inputs = features(net, (observations.astype(jnp.float32) * jnp.float32(scale))[None])
-    by_name = {name: forward(net, network, inputs)[0][0] for name, network in parameters.items()}
-    return by_name["q"], by_name.get("policy")
+    q = forward(net, parameters["q"], inputs)[0][0]
+    if "policy" not in parameters:
+        return q, None
+    learned = forward(policy_architecture(net, update), parameters["policy"], inputs)[0][0]
+    return q, learned if update is None else update.policy(learned, q)
 
 
 @lru_cache(maxsize=32)
 def _chooser(
     net: Architecture,
     behaviour: Behaviour,
+    update: PolicyUpdate | None,
     scale: float,
     step: int,
     numbers: tuple[tuple[str, float], ...],
@@ -170,7 +178,7 @@ def _chooser(
     """The compiled function (parameters, observation, draw) -> (action, epsilon)."""
 
     def choose(parameters: dict[str, Any], observation: Any, draw: Any) -> tuple[Any, Any]:
-        values, preferences = outputs(net, parameters, observation[None], scale)
+        values, preferences = outputs(net, parameters, observation[None], scale, update)
         q, logits = values[0], None if preferences is None else preferences[0]
         acting = behaviour.act(View(q, logits, step=step), {name: jnp.float32(value) for name, value in numbers})
         asked = jnp.float32(jnp.nan) if logits is None else epsilon_from_logits(logits)

@@ -36,8 +36,8 @@ class Program(NamedTuple):
     """The names of the numbers that the program is called with, one number for each seed."""
     behaviour: Behaviour
     """How the agent acts."""
-    policy_update: PolicyUpdate
-    """What the policy network descends, if there is one."""
+    policy_update: PolicyUpdate | None
+    """What the policy network descends; None if no evaluation policy is learned."""
     optimiser_kind: str
     """The optimiser: rmsprop, or adam."""
     optimiser_clip: bool
@@ -52,11 +52,20 @@ class Program(NamedTuple):
     """Whether the value loss is Huber's, and not the squared error."""
     n_step: int
     """The number of rewards before bootstrapping."""
+    delta_steps: int = 1
+    """The number of rewards before bootstrapping in the policy update's error."""
+    delta_correction: str = "none"
+    """How a policy update's error of several steps is corrected: none, or tree-backup."""
 
     @property
     def learns_policy(self) -> bool:
         """Whether there is a policy network."""
         return self.behaviour.needs_policy
+
+    @property
+    def policy_architecture(self) -> Architecture:
+        """The shape of the policy network."""
+        return policy_architecture(self.architecture, self.policy_update)
 
     @property
     def remembers(self) -> bool:
@@ -83,6 +92,11 @@ def architecture(settings: TrainingSettings, spec: EnvironmentSpec) -> Architect
     if network_of(settings, spec) == "atari":
         return Architecture(shape, ATARI_WIDTH, settings.channels, actions, settings.precision, "atari")
     return Architecture(shape, settings.width, settings.channels, actions, settings.precision)
+
+
+def policy_architecture(net: Architecture, update: PolicyUpdate | None) -> Architecture:
+    """Return the shape of the policy network beside a Q-network; without a policy update, it has the Q-network's."""
+    return net if update is None else net._replace(actions=update.outputs(net.actions))
 
 
 def as_before(settings: TrainingSettings) -> TrainingSettings:
@@ -135,7 +149,8 @@ def program_of(settings: TrainingSettings, spec: EnvironmentSpec, begun_with: st
     check_spec(settings, spec)
     net = architecture(settings, spec)
     choices = {name: value for name, value in settings.program.items() if name in Program._fields}
-    choices |= {"behaviour": settings.acts, "policy_update": UPDATES[settings.policy_update]}
+    update = settings.updates_policy
+    choices |= {"behaviour": settings.acts, "policy_update": None if update is None else UPDATES[update.name]}
     slots, products = slots_of(settings.replay, spec.stack), _products(net, begun_with)
     return Program(net, form_of(spec), slots, products, tuple(settings.numbers), **choices)
 

@@ -31,7 +31,7 @@ from ipe.behaviours.functions import find_behaviour, name_of_behaviour
 from ipe.behaviours.kinds.boltzmann import TEMPERATURE
 from ipe.deep.roles import COMPILED, LATE, SWITCH, TRACED, Leaf, Role, leaves, role_of
 from ipe.errors import InputError
-from ipe.updates import UPDATES
+from ipe.updates import UPDATES, PolicyUpdate
 from ipe.updates.functions import find_update, name_of_update
 
 _Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -156,7 +156,7 @@ class TrainingSettings(_Settings):
     layer of 512; Mnih et al., 2015). auto: atari for images of 36 x 36 pixels or more."""
     value_step_size: Annotated[_NotNegative, TRACED] = 1e-3
     """The step size of the Q-network's optimiser."""
-    policy_step_size: Annotated[_NotNegative, Role(traced=True, only_with="policy")] = 1e-3
+    policy_step_size: Annotated[_NotNegative, Role(traced=True, only_with="network")] = 1e-3
     """The step size of the policy network's optimiser."""
     target_period: _Count = 500
     """Frames between copies of the Q-network to the target network. 1: no target network."""
@@ -174,12 +174,21 @@ class TrainingSettings(_Settings):
     optimiser: Optimiser = Optimiser()
     """How gradients become steps."""
     policy_update: Annotated[str, Role(compiled=True, only_with="policy", names=deep_updates)] = "paper"
-    r"""What the policy network descends: :math:`\delta^2` (paper), or :math:`|\delta|` (absolute)."""
+    r"""What the policy network descends: :math:`\delta^2` (paper), :math:`|\delta|` (absolute), or another of the
+    policy updates."""
     entropy_bonus: Annotated[_NotNegative, Role(traced=True, switch=True, only_with="policy")] = 0.0
     r"""The weight :math:`\tau` of the entropy: the policy network also descends :math:`-\tau H(\pi(\cdot|s'))`."""
     delta_q: Annotated[Literal["target", "online"], Role(compiled=True, only_with="policy")] = "target"
     r"""The network whose Q stands in the policy update's :math:`\delta`: the target network, or the updated Q-network
     (online)."""
+    delta_steps: Annotated[Annotated[int, Field(ge=1, le=100)], Role(compiled=True, only_with="policy", late=True)] = 1
+    r"""Rewards before bootstrapping in the policy update's :math:`\delta`; the value update's are `n_step`."""
+    delta_correction: Annotated[Literal["none", "tree-backup"], Role(compiled=True, only_with="policy", late=True)] = (
+        "none"
+    )
+    r"""How a :math:`\delta` of several steps accounts for actions that the policy would not have taken: not at all
+    (none; the policy after the last step is updated), or by the tree backup (tree-backup; the policy after the first
+    step is updated)."""
     double_q: Annotated[bool, COMPILED] = False
     """Bootstrap from the target network's value of the Q-network's action (van Hasselt et al., 2016)."""
     huber: Annotated[_NotNegative, SWITCH] = 0.0
@@ -207,30 +216,52 @@ class TrainingSettings(_Settings):
         if not isinstance(values, dict):
             return values
         values = {**values, **_names_of_functions(values)}
-        chosen = values.get("behaviour", cls.model_fields["behaviour"].default)
-        more = extra_numbers(chosen)
+        chosen, update = (values.get(name, cls.model_fields[name].default) for name in ("behaviour", "policy_update"))
+        more = extra_numbers(chosen, update)
         for name in values:
             if name in cls.model_fields or name in more:
                 continue
-            if others := [other for other in deep_behaviours() if name in extra_numbers(other)]:
-                raise ValueError(f"{name} has no effect with the behaviour {chosen}; it is for {listed(others)}")
+            if why := _others_number(name, chosen, update):
+                raise ValueError(f"{name} has no effect {why}")
             raise ValueError(f"there is no setting {name}{did_you_mean(str(name), [*cls.model_fields, *more])}")
         return {name: each.default for name, each in more.items()} | values
 
     @model_validator(mode="after")
     def _numbers_are_in_range(self) -> Self:
-        for name, hyperparameter in extra_numbers(self.behaviour).items():
+        for name, hyperparameter in extra_numbers(self.behaviour, self.policy_update).items():
             hyperparameter.check(getattr(self, name))
+        if self.updates_policy is not None:
+            self._check_update(self.updates_policy)
         if self.double_q and self.acts.target is not None:
             raise ValueError(
                 f"double_q has no effect with the behaviour {self.behaviour}, which bootstraps from no action"
             )
         return self
 
+    def _check_update(self, update: PolicyUpdate) -> None:
+        """Refuse what a policy update cannot do."""
+        if self.delta_correction != "none" and self.delta_steps == 1:
+            raise ValueError("delta_correction has no effect with delta_steps 1: there are no steps to correct")
+        if self.delta_correction != "none" and update.logits is not None:
+            raise ValueError(
+                f"delta_correction has no effect with the policy update {update.name}, which learns what is asked of "
+                "the next state and does not look at the actions there"
+            )
+        if self.entropy_bonus and not update.has_bonus:
+            raise ValueError(
+                f"entropy_bonus has no effect with the policy update {update.name}, whose policy has the most entropy "
+                "already"
+            )
+
     @property
     def acts(self) -> Behaviour:
-        """The declaration of the behaviour."""
-        return BEHAVIOURS[self.behaviour]
+        """The declaration of the behaviour, as the deep agent has it."""
+        return BEHAVIOURS[self.behaviour].with_networks
+
+    @property
+    def updates_policy(self) -> PolicyUpdate | None:
+        """The declaration of the policy update; None if no evaluation policy is learned."""
+        return UPDATES[self.policy_update] if self.learns_policy and self.acts.distils is None else None
 
     @property
     def learns_policy(self) -> bool:
@@ -248,6 +279,7 @@ class TrainingSettings(_Settings):
         """What the compiled program is called with: the traced settings, and the numbers of the behaviour."""
         traced = {leaf.name: leaf.value(self) for leaf in LEAVES if leaf.role.traced}
         constant = [each.name for each in self.acts.hyperparameters if not each.scheduled]
+        constant += [] if self.updates_policy is None else [each.name for each in self.updates_policy.network_numbers]
         return traced | {name: getattr(self, name) for name in constant}
 
 
@@ -270,21 +302,41 @@ def _names_of_functions(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_numbers(declared: Any) -> None:
-    for each in declared.hyperparameters:
+    for each in (*declared.hyperparameters, *getattr(declared, "network_numbers", ())):
         if each.name in TrainingSettings.model_fields and not each.scheduled and each is not TEMPERATURE:
             raise InputError(f"the number {each.name} of {declared.name} has the name of a setting; choose another")
 
 
-def extra_numbers(behaviour: Any) -> dict[str, Hyperparameter]:
-    """The numbers of a behaviour that are no fields of every `TrainingSettings`, by name."""
+def extra_numbers(behaviour: Any, update: Any = None) -> dict[str, Hyperparameter]:
+    """The numbers of a behaviour, and of the policy update that it has, that are no fields of every `TrainingSettings`,
+    by name."""
     declared = BEHAVIOURS.get(behaviour) if isinstance(behaviour, str) else None
     every = () if declared is None else declared.hyperparameters
-    return {each.name: each for each in every if not each.scheduled and each.name not in TrainingSettings.model_fields}
+    more = {each.name: each for each in every if not each.scheduled and each.name not in TrainingSettings.model_fields}
+    return more | (update_numbers(update) if declared is not None and declared.needs_policy else {})
+
+
+def update_numbers(update: Any) -> dict[str, Hyperparameter]:
+    """The numbers of a policy update in the deep agent, by name."""
+    declared = UPDATES.get(update) if isinstance(update, str) else None
+    return {} if declared is None else {each.name: each for each in declared.network_numbers}
+
+
+def _others_number(name: str, behaviour: Any, update: Any) -> str:
+    """Why a number of another behaviour or policy update has no effect, as the end of a sentence; else empty."""
+    if others := [other for other in deep_behaviours() if name in extra_numbers(other)]:
+        return "" if behaviour in others else f"with the behaviour {behaviour}; it is for {listed(others)}"
+    if not (others := [other for other in deep_updates() if name in update_numbers(other)]):
+        return ""
+    if behaviour in BEHAVIOURS and not BEHAVIOURS[behaviour].needs_policy:
+        return f"with the behaviour {behaviour}, which has no policy update"
+    return "" if update in others else f"with the policy update {update}; it is for {listed(others)}"
 
 
 def extra_fields() -> dict[str, FieldInfo]:
-    """The numbers of all behaviours that are no fields of every `TrainingSettings`, as fields."""
+    """The numbers of all behaviours and policy updates that are no fields of every `TrainingSettings`, as fields."""
     every = [each for name in deep_behaviours() for each in extra_numbers(name).values()]
+    every += [each for name in deep_updates() for each in update_numbers(name).values()]
     return {each.name: FieldInfo.from_annotated_attribute(float, _field(each)) for each in every}
 
 
@@ -297,13 +349,17 @@ def behaviours_with(path: str) -> tuple[str, ...]:
     part = path.partition(".")[0]
     if named := tuple(name for name in numbers if part in numbers[name]):
         return named
-    learned = any(leaf.role.only_with == "policy" for leaf in LEAVES if leaf.path == path)
-    return tuple(name for name in numbers if BEHAVIOURS[name].needs_policy or not learned)
+    roles = {leaf.role.only_with for leaf in LEAVES if leaf.path == path}
+    if "network" in roles:
+        return tuple(name for name in numbers if BEHAVIOURS[name].with_networks.needs_policy)
+    return tuple(name for name in numbers if BEHAVIOURS[name].needs_policy or "policy" not in roles)
 
 
-def no_effect(path: str, behaviour: str, optimiser: str) -> str:
+def no_effect(path: str, behaviour: str, optimiser: str, update: str = "paper") -> str:
     """Why a setting, given by its path, would change nothing, as the end of a sentence "... has no effect"; empty if it
     has an effect."""
+    if why := _others_number(path, behaviour, update):
+        return why
     if behaviour not in (others := behaviours_with(path)):
         return f"with the behaviour {behaviour}; it is for {listed(others)}"
     if optimiser != "adam" and any(leaf.role.only_with == "adam" for leaf in LEAVES if leaf.path == path):
@@ -341,7 +397,8 @@ def paper_settings(environment: str, /, behaviour: Any = "epsilon-ipe", **change
         values |= _MINATAR | {"epsilon": {"final": 0.01, "steps": 100_000}}
     else:
         behaviour = values["behaviour"]
-        narrow = isinstance(behaviour, str) and behaviour in BEHAVIOURS and BEHAVIOURS[behaviour].needs_policy
+        declared = BEHAVIOURS.get(behaviour) if isinstance(behaviour, str) else None
+        narrow = declared is not None and declared.needs_policy
         values |= _LUNAR_LANDER | {"width": 128 if narrow else 256}
         values["epsilon"] = {"final": 0.01, "steps": 25_000}
     if environment.partition(":")[2].startswith("LunarLander") or environment.startswith("LunarLander"):

@@ -15,6 +15,7 @@ from ipe.entropy.boltzmann_matching import (
     boltzmann_from_probabilities,
     inverse_temperature_from_logits,
 )
+from ipe.entropy.lifting import logits_from_mean
 from ipe.entropy.matching import (
     epsilon_from_entropy,
     epsilon_from_logits,
@@ -44,6 +45,7 @@ __all__ = [
     "epsilon_table",
     "inverse_temperature_from_logits",
     "log_softmax",
+    "logits_from_mean",
     "softmax",
     "uniform",
 ]

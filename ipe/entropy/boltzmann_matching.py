@@ -182,7 +182,7 @@ def _solve(
         near = xp.abs(after - x) <= 2.0 * info.eps * (1.0 + xp.abs(x))
         return xp.where(done, x, after), low, high, done | near | ~(f == f)
 
-    x, *_ = _until_all(newton, (x, low, high, ~between), xp)
+    x, *_ = until_all(newton, (x, low, high, ~between), xp)
     return xp.exp(x), between, greedy
 
 
@@ -209,7 +209,7 @@ def _balance(eta: AnyArray, z: AnyArray, permitted: AnyArray, n: AnyArray, m: An
     return xp.log(deficit) - xp.log(tail), xp.clip(slope, tiny, None)
 
 
-def _until_all(step: Callable[[tuple[Any, ...]], tuple[Any, ...]], state: tuple[Any, ...], xp: Any) -> tuple[Any, ...]:
+def until_all(step: Callable[[tuple[Any, ...]], tuple[Any, ...]], state: tuple[Any, ...], xp: Any) -> tuple[Any, ...]:
     """Repeat a step until the last part of the state is true everywhere: compiled by JAX, a plain loop elsewhere."""
     if xp.__name__ == "jax.numpy":
         import jax

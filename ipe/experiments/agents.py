@@ -19,11 +19,12 @@ from ipe.behaviours import BEHAVIOURS, Behaviour, View, sample_at
 from ipe.deep.environments import EnvironmentFailure
 from ipe.deep.networks import Architecture, split
 from ipe.deep.playing import Trained, check_forgetful, outputs
-from ipe.deep.programs import architecture
+from ipe.deep.programs import architecture, policy_architecture
 from ipe.entropy import softmax
 from ipe.errors import InputError
 from ipe.experiments.evaluation import choose_seeds
 from ipe.experiments.trained import read_trained
+from ipe.updates import PolicyUpdate
 
 if TYPE_CHECKING:
     import torch
@@ -141,7 +142,9 @@ class TrainedAgent:
         """
         named = {}
         for network, parameters in self._parameters.items():
-            layers = split(self._net, parameters)
+            update = self._trained.settings.updates_policy
+            net = self._net if network == "q" else policy_architecture(self._net, update)
+            layers = split(net, parameters)
             for i, (name, (weight, bias)) in enumerate(zip(self._net.names, layers, strict=True)):
                 named[f"{network}.{name}.weight"] = _weight(self._net, i, weight[0])
                 named[f"{network}.{name}.bias"] = np.array(bias[0])
@@ -152,29 +155,40 @@ class TrainedAgent:
 
         Called with encoded observations (`encode`) the module returns the action values; its part `policy`, if a
         policy was learned, returns the policy's probabilities. The names in its `state_dict` are those of `tensors`.
+        The policy of the update lift is solved for and is no network: such a module has no part `policy`.
         """
         from ipe.experiments.torch_networks import torch_networks
 
-        return torch_networks(self._net, self.tensors, self._trained.spec.scale)
+        return torch_networks(self._net, self._exported(), self._trained.spec.scale)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the networks as an ONNX file, in float32.
 
         Its input `observation` is a batch of encoded observations (`encode`); its outputs are `values` and, if a
-        policy was learned, `policy`.
+        policy was learned by another update than lift, `policy`.
 
         Raises:
             InputError: the package onnx is not installed, or the file cannot be written.
         """
         from ipe.experiments.onnx_networks import write_onnx
 
-        write_onnx(path, self._net, self.tensors, self._trained.spec)
+        write_onnx(path, self._net, self._exported(), self._trained.spec)
+
+    def _exported(self) -> dict[str, NDArray[np.float32]]:
+        """The tensors of the networks from observations to values and to logits: without the outputs for estimates, and
+        without a policy network whose policy is solved for."""
+        update = self._trained.settings.updates_policy
+        if update is None or not (update.logits or update.network_estimates):
+            return self.tensors
+        left = {name: tensor for name, tensor in self.tensors.items() if not (update.logits and name[:6] == "policy")}
+        return {name: tensor[: self.actions] if "policy.last" in name else tensor for name, tensor in left.items()}
 
     def _read(self, observation: Any, behaviour: Behaviour) -> _Reading:
         encoded = self.encode(observation)
         trained = self._trained
         numbers = tuple(trained.numbers(self.seed).items())
-        read = _reader(self._net, behaviour, trained.spec.scale, trained.step(self.seed), numbers)
+        update = trained.settings.updates_policy
+        read = _reader(self._net, behaviour, update, trained.spec.scale, trained.step(self.seed), numbers)
         found = jax.device_get(read(self._parameters, encoded))
         single = np.ndim(observation) == trained.interface.axes
         return _Reading(*(array[0] if single else array for array in found))
@@ -201,12 +215,17 @@ def _weight(net: Architecture, layer: int, weight: Any) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=32)
 def _reader(
-    net: Architecture, behaviour: Behaviour, scale: float, step: int, numbers: tuple[tuple[str, float], ...]
+    net: Architecture,
+    behaviour: Behaviour,
+    update: PolicyUpdate | None,
+    scale: float,
+    step: int,
+    numbers: tuple[tuple[str, float], ...],
 ) -> Any:
     """The compiled function (parameters, observations) -> `_Reading`."""
 
     def read(parameters: dict[str, Any], observations: Any) -> _Reading:
-        q, logits = outputs(net, parameters, observations, scale)
+        q, logits = outputs(net, parameters, observations, scale, update)
         acting = behaviour.act(View(q, logits, step=step), {name: np.float32(value) for name, value in numbers})
         policy: Any = jnp.full_like(q, jnp.nan) if logits is None else softmax(logits)
         return _Reading(q, policy, acting.probabilities)

@@ -160,7 +160,7 @@ def _settings(case: Case, values: dict[str, Any]) -> TrainingSettings:
 
 def _check_effect(case: Case, path: str, settings: TrainingSettings) -> None:
     """Refuse a list of values that makes no difference: the same runs would be trained again and again."""
-    if why := no_effect(path, settings.behaviour, settings.optimiser.kind):
+    if why := no_effect(path, settings.behaviour, settings.optimiser.kind, settings.policy_update):
         raise InputError(f"{case.places[path]}.{path} has no effect {why}: list it in the grid of such a case")
 
 

@@ -16,7 +16,7 @@ from ipe.deep.environments import make_environment
 from ipe.deep.evaluating import Kept
 from ipe.deep.networks import Architecture
 from ipe.deep.playing import Trained
-from ipe.deep.programs import architecture, as_before
+from ipe.deep.programs import architecture, as_before, policy_architecture
 from ipe.deep.progress import Outcome
 from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
@@ -87,8 +87,10 @@ def _trained(
     for file, ends, seeds, arrays in parts:
         outcomes += ends
         if seeds:
-            names = ("q", "policy") if settings.learns_policy else ("q",)
-            networks |= _by_seed(file, shape, names, seeds, arrays)
+            shapes = {"q": shape}
+            if settings.learns_policy:
+                shapes["policy"] = policy_architecture(shape, settings.updates_policy)
+            networks |= _by_seed(file, shapes, seeds, arrays)
     return Trained(path, settings, where, environment.spec, environment.interface, outcomes, networks, which)
 
 
@@ -152,13 +154,13 @@ def _part(store: Store, job: Job) -> _Part:
 
 
 def _by_seed(
-    file: Path, shape: Architecture, names: tuple[str, ...], seeds: list[int], arrays: dict[str, NDArray[Any]]
+    file: Path, shapes: dict[str, Architecture], seeds: list[int], arrays: dict[str, NDArray[Any]]
 ) -> dict[int, dict[str, dict[str, NDArray[np.float32]]]]:
     """Return the networks of each seed, after a check that the arrays are of the shapes that the settings ask for."""
-    inputs, outputs = shape.layers[-2]
-    rest = sum(i * o + o for i, o in shape.layers) - inputs * outputs
-    parts = {"matrix": (len(seeds), inputs, outputs), "rest": (len(seeds), rest)}
-    for name in names:
+    for name, shape in shapes.items():
+        inputs, outputs = shape.layers[-2]
+        rest = sum(i * o + o for i, o in shape.layers) - inputs * outputs
+        parts = {"matrix": (len(seeds), inputs, outputs), "rest": (len(seeds), rest)}
         for part, expected in parts.items():
             array = arrays.get(f"{name}.{part}")
             if array is None or array.shape != expected or array.dtype != np.float32:
@@ -167,6 +169,6 @@ def _by_seed(
                     f"{file} does not fit the run: {name}.{part} {found}, expected float32 of shape {expected}"
                 )
     return {
-        seed: {name: {part: arrays[f"{name}.{part}"][i : i + 1] for part in parts} for name in names}
+        seed: {name: {part: arrays[f"{name}.{part}"][i : i + 1] for part in ("matrix", "rest")} for name in shapes}
         for i, seed in enumerate(seeds)
     }

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ipe.base.arrays import Array
-from ipe.tabular.learning import advance, begin
+from ipe.tabular.learning import advance, begin, logits_of
 from ipe.tabular.model import Model
 from ipe.tabular.numbers import streams
 from ipe.tabular.state import Algorithm, Run, Step
@@ -93,7 +93,8 @@ def _compiled(
                 return advance(algorithm, model, numbers, random, run, t)
 
             start = begin(algorithm, model, numbers, random, *tables)
-            return jax.lax.scan(step, start, jnp.arange(steps, dtype=jnp.int32))
+            run, taken = jax.lax.scan(step, start, jnp.arange(steps, dtype=jnp.int32))
+            return run._replace(theta=logits_of(algorithm, model, run)), taken
 
         return jax.vmap(lane)(indices, parameters)
 

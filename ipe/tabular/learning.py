@@ -98,7 +98,7 @@ def advance(
         reward=reward,
         next_state=following,
         q=run.q,
-        theta=run.theta,
+        theta=logits_of(algorithm, model, run),
     )
 
 
@@ -116,7 +116,8 @@ def _update_q(
         best = _best(model, run, following)
     if model.terminal is not None:
         best = jnp.where(ended, 0.0, best)
-    returns, policy = algorithm.returns, [(run.theta[x], _row(model.allowed, x)) for x in (s, following)]
+    returns = algorithm.returns
+    policy = [(logits_of(algorithm, model, run, x), _row(model.allowed, x)) for x in (s, following)]
     target = reward + discount(returns, numbers, *policy[1]) * best
     delta = target - run.q[s, a]
     if run.traces is None:
@@ -176,6 +177,14 @@ def _update_policy(
     return run._replace(theta=run.theta.at[following].set(logits))
 
 
+def logits_of(algorithm: Algorithm, model: Model, run: Run, s: Any = None) -> Any:
+    """The logits of the policy in state s, or with None in every state."""
+    theta, allowed = _row(run.theta, s), _row(model.allowed, s)
+    if algorithm.update is None or algorithm.update.logits is None:
+        return theta
+    return algorithm.update.logits(theta, _row(run.q, s), allowed)
+
+
 def _start(algorithm: Algorithm, model: Model, random: Streams, n: Any) -> Any:
     number, _ = pair(random.starts, n)
     return model.start.outcomes[locate(model.start, 0, number, algorithm.start_looks)]
@@ -186,7 +195,8 @@ def _view(algorithm: Algorithm, model: Model, run: Run, t: Any, s: Any) -> View:
     memory = run.memory
     if not _of_agent(algorithm):
         memory = {name: _row(table, s) for name, table in memory.items()}
-    return View(_row(run.q, s), _row(run.theta, s), _row(model.allowed, s), t, memory, algorithm.ties)
+    logits = logits_of(algorithm, model, run, s) if algorithm.behaviour.needs_policy else _row(run.theta, s)
+    return View(_row(run.q, s), logits, _row(model.allowed, s), t, memory, algorithm.ties)
 
 
 def _of_agent(algorithm: Algorithm) -> bool:

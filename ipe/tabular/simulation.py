@@ -92,7 +92,8 @@ def simulate(
         discount_from: what sets the discount of Q-learning's target, in the same words: the parameter learning_gamma,
             or shorter horizons where the values are not to be trusted, never below the parameter least_gamma. The
             policy update and `rmse` keep gamma.
-        initial_q, initial_theta: a number, or a table of shape (S, A).
+        initial_q, initial_theta: a number, or a table of shape (S, A). With the update "lift" the latter are promises,
+            and the largest number of a state counts.
         start: a state or a distribution over states, in place of `mdp.start`. If both are None: uniform.
         progress: is called with the number of runs done and of all, over all settings, after every batch.
         first_run: the index of the first run, to go on where other runs ended, or on another machine.
@@ -132,7 +133,10 @@ def simulate(
     recorded = record == "trajectory"
     sizes = looks(model.transitions), looks(model.start)
     algorithm = Algorithm(acting, updating, order, ties, n_steps, *sizes, recorded, returns)
-    store = Store(mdp, settings, _optimal(mdp, settings["gamma"]), runs, steps, tables, recorded)
+    shown = tables
+    if updating is not None and updating.logits is not None:
+        shown = (tables[0], np.asarray(updating.logits(tables[1], tables[0], mdp.allowed)))
+    store = Store(mdp, settings, _optimal(mdp, settings["gamma"]), runs, steps, shown, recorded)
     data = {name: values for name, values in settings.items() if not _left_out(name, values, updating, sweep)}
     lanes = lane_count(mdp.n_states, mdp.n_actions, steps, recorded)
     run_lanes = lane_runner(algorithm, steps, lanes, model, tables, seed, data)

@@ -6,7 +6,18 @@ from typing import NamedTuple
 
 from ipe.behaviours import greedy
 from ipe.entropy import softmax
-from ipe.entropy.arrays import AnyArray, actions, broadcasts, check_range, like, mask, namespace, per_row, sum_actions
+from ipe.entropy.arrays import (
+    AnyArray,
+    actions,
+    broadcasts,
+    check_range,
+    count,
+    like,
+    mask,
+    namespace,
+    per_row,
+    sum_actions,
+)
 from ipe.updates.declaration import Transition
 
 
@@ -96,3 +107,12 @@ def settle(parts: Backup, new: AnyArray) -> AnyArray:
     permitted = mask(parts.theta, parts.allowed) & ~parts.terminal[..., None]
     largest = xp.amax(xp.where(permitted, new, -xp.inf), axis=-1, keepdims=True)
     return xp.where(permitted, new - xp.where(largest == -xp.inf, 0.0, largest), parts.theta)
+
+
+def centred(parts: Backup, direction: AnyArray) -> AnyArray:
+    """A direction in the logits less its mean over the allowed actions; 0 at others and at a terminal transition."""
+    xp = namespace(parts.theta)
+    permitted = mask(parts.theta, parts.allowed) & ~parts.terminal[..., None]
+    n = xp.clip(count(permitted, parts.theta), 1.0, None)
+    mean = sum_actions(xp.where(permitted, direction, 0.0)) / n
+    return xp.where(permitted, direction - mean[..., None], 0.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ipe.base.declarations import Table
 from ipe.behaviours import Hyperparameter
@@ -50,6 +50,17 @@ class Gradient(NamedTuple):
     """The TD error of the transition."""
 
 
+class EstimatedGradient(NamedTuple):
+    """As `Gradient`, for an update that keeps an estimate."""
+
+    theta: AnyArray
+    """The gradient in the logits of s'."""
+    delta: AnyArray
+    """The TD error of the transition."""
+    estimate: AnyArray
+    """The gradient in the estimate of (s, a); or the new estimate, if there is one for the whole run."""
+
+
 ALPHA = Hyperparameter("alpha_pi", "The step size of the policy's logits.", 0.05, step_size=True)
 TAU = Hyperparameter("tau", "The weight of the entropy bonus.", 0.0, switch=True)
 
@@ -68,15 +79,42 @@ class PolicyUpdate:
     """How the update steps."""
     step: LogitsStep
     """One step of a table of logits."""
-    gradient: Callable[..., Gradient] | None = None
+    gradient: Callable[..., Any] | None = None
     """For a policy network, whose optimiser takes the step: a function `(theta, transition, *, tau)` that returns the
-    gradient in the logits. None: the deep agent does not offer the update."""
+    gradient in the logits. None: the deep agent does not offer the update. One that keeps estimates is a function
+    `(theta, estimate, transition, *, tau)` that returns an `EstimatedGradient`. `network_numbers` are arguments too."""
+    network_numbers: tuple[Hyperparameter, ...] = ()
+    """The numbers that `gradient` reads by name, besides tau: settings of the deep agent."""
+    logits: Callable[[AnyArray, AnyArray, AnyArray | None], AnyArray] | None = None
+    """The logits of the policy, a function of what is learned, theta, of the values Q of the same states and of the
+    allowed actions. None: theta are the logits."""
+    width: int | None = None
+    """How many numbers a policy network learns of a state; None: one for each action."""
     hyperparameters: tuple[Hyperparameter, ...] = (ALPHA, TAU)
     """The numbers that `step` reads."""
     estimates: bool = False
     """Whether the update keeps an estimate for every (s, a), which starts at 0."""
     shared: bool = False
     """Whether there is one such estimate for the whole run instead."""
+
+    @property
+    def network_estimates(self) -> bool:
+        """Whether a policy network has outputs for estimates, one for each action, after those for the policy."""
+        return self.estimates and not self.shared
+
+    @property
+    def has_bonus(self) -> bool:
+        """Whether the update takes an entropy bonus."""
+        return any(each.name == TAU.name for each in self.hyperparameters)
+
+    def outputs(self, n: int) -> int:
+        """How many outputs a policy network has for n actions."""
+        return (n if self.width is None else self.width) + (n if self.network_estimates else 0)
+
+    def policy(self, outputs: AnyArray, q: AnyArray) -> AnyArray:
+        """The logits of the policy from the outputs of a policy network, shape (..., outputs), and from Q."""
+        theta = outputs[..., : q.shape[-1] if self.width is None else self.width]
+        return theta if self.logits is None else self.logits(theta, q, None)
 
 
 def without_estimate(update: Callable[..., Update]) -> LogitsStep:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ipe.entropy.arrays import AnyArray, actions, broadcasts, check_range, like, namespace, per_row, sum_actions
+from ipe.entropy.arrays import AnyArray, actions, broadcasts, check_range, like, mask, namespace, per_row, sum_actions
 from ipe.updates.backup import backup
 from ipe.updates.declaration import Transition
 
@@ -70,3 +70,43 @@ def n_step_target(rewards: AnyArray, gamma: AnyArray, terminals: AnyArray | None
         target = rewards[..., k] + gamma * later
         discount = discount * gamma
     return NStepTarget(target, discount, sum_actions(ended) != 0)
+
+
+def tree_backup(
+    q: AnyArray, taken: AnyArray, reward: AnyArray, gamma: AnyArray, following: AnyArray, goes_on: AnyArray = True
+) -> AnyArray:
+    r"""Action values in which what was taken has the return of what followed, in place of its value.
+
+    .. math:: \tilde Q(s_k, b) = \begin{cases} r_k + \gamma\, U_{k+1} & b = a_k \\ Q(s_k, b) & b \ne a_k \end{cases}
+              \qquad U_k = \sum_b \pi(b|s_k)\, \tilde Q(s_k, b), \qquad U_n = \sum_b \pi(b|s_n)\, Q(s_n, b).
+
+    From :math:`k = n-1` down to 1, these are the n-step tree backup (Precup, Sutton and Singh, 2000):
+    :math:`r_0 + \gamma U_1 - Q(s_0, a_0)` is the n-step return's error, corrected for the behaviour's other actions
+    without its probabilities. It is the sum :math:`\sum_{k<n} \gamma^k \prod_{i=1}^k \pi(a_i|s_i)\, \delta_k` of
+    one-step errors, and its mean is 0 where Q is the policy's own. As `q_next` of a `Transition` at :math:`s_1` the
+    result serves every update.
+
+    Args:
+        q: :math:`Q(s_k, \cdot)`, shape (..., A).
+        taken: the action :math:`a_k` as booleans over the actions, shape (..., A).
+        reward: :math:`r_k`, broadcasts to (...).
+        gamma: the discount of the next state's value; 0 where the step terminated its episode.
+        following: :math:`U_{k+1}`.
+        goes_on: whether there is such a step; elsewhere q is returned.
+
+    Returns:
+        :math:`\tilde Q(s_k, \cdot)`, shape (..., A).
+
+    Example:
+        >>> import numpy as np
+        >>> tree_backup(np.array([1.0, 5.0]), np.array([True, False]), reward=2.0, gamma=0.5, following=3.0)
+        array([3.5, 5. ])
+    """
+    q = actions(q, "q")
+    check_range(gamma, "gamma", 0.0, 1.0)
+    reward, gamma, following, goes_on = (
+        per_row(q, value, name)
+        for value, name in ((reward, "reward"), (gamma, "gamma"), (following, "following"), (goes_on, "goes_on"))
+    )
+    there = mask(q, taken, "taken") & (goes_on != 0)[..., None]
+    return namespace(q).where(there, (reward + gamma * following)[..., None], q)

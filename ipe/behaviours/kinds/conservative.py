@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipe.behaviours.declaration import Behaviour, Experience, Memory, Numbers, View, declare
 from ipe.behaviours.hyperparameters import Hyperparameter
 from ipe.behaviours.policies import greedy
-from ipe.entropy import uniform
+from ipe.entropy import softmax, uniform
 from ipe.entropy.arrays import AnyArray, actions, broadcasts, check_range, like, namespace, per_row
 
 
@@ -16,6 +16,12 @@ def conservative_update(average: AnyArray, q: AnyArray, rate: AnyArray, allowed:
 
     The idea of conservative policy iteration (Kakade and Langford, 2002). The policy is itself the
     behaviour; start it with `ipe.entropy.uniform`.
+
+    The deep agent distils the average into its policy network (after Vieillard, Pietquin and Geist, *Deep conservative
+    policy iteration*, arXiv 1906.09784): on the states s of each minibatch the network descends the cross-entropy to
+    :math:`(1-c)\,\pi^- + c\,\mathrm{greedy}(Q^-)`, where :math:`\pi^-` and :math:`Q^-` are the networks as they were
+    when the target network was last copied. So a copy is a step of the average. Unlike theirs, this agent's Q is that
+    of Q-learning, not that of the average, and c is a constant.
 
     Args:
         average: the policy so far, shape (..., A).
@@ -55,6 +61,10 @@ def _updated(view: View, experience: Experience, numbers: Numbers) -> dict[str, 
     return {"average": mixed, "visited": view.step + 1}
 
 
+def _distils(view: View, numbers: Numbers) -> AnyArray:
+    return conservative_update(softmax(view.logits, view.allowed), view.preferences, numbers["rate"], view.allowed)
+
+
 declare(
     Behaviour(
         "conservative",
@@ -64,6 +74,6 @@ declare(
             Hyperparameter("rate", "The weight of the newest greedy policy in the average.", 0.1, high=1.0),
         ),
         memory=Memory(_initial, _updated),
-        deep=False,
+        distils=_distils,
     )
 )

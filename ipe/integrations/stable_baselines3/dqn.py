@@ -52,7 +52,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         behaviour: how to act on both networks, a name of `ipe.behaviours.BEHAVIOURS`: epsilon-ipe; tau-ipe, Boltzmann
             on Q at the temperature of the same entropy; ipe, the evaluation policy itself; or `package.module:name`,
             one of your own that looks at an evaluation policy.
-        policy_update: what the policy network descends: :math:`\delta^2` (paper), or :math:`|\delta|` (absolute).
+        policy_update: what the policy network descends: :math:`\delta^2` (paper), :math:`|\delta|` (absolute), or what
+            natural, kl-proximal (with its default `kl_step`) and cross-entropy have in `ipe.updates`.
         entropy_bonus: the weight :math:`\tau` of the entropy.
         delta_q: whose Q stands in :math:`\delta`: the target network's, or the online network's, updated.
         dqn: every other argument of `stable_baselines3.DQN`, but those of the schedule (`exploration_fraction`,

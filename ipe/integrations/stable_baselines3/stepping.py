@@ -18,9 +18,12 @@ import torch as th
 from ipe.updates import UPDATES, Gradient, Transition
 
 GRADIENTS: dict[str, Callable[..., Gradient]] = {
-    name: update.gradient for name, update in UPDATES.items() if update.gradient is not None
+    name: update.gradient
+    for name, update in UPDATES.items()
+    if update.gradient is not None and not update.estimates and update.logits is None
 }
-"""The gradient in the logits of every policy update that a network can descend, by the update's name."""
+"""The gradient in the logits of every policy update that a network can descend, by the update's name; but for those
+that learn something else beside the logits, or in place of them."""
 
 
 def policy_slope(update: str, theta: Any, transition: Transition, tau: float = 0.0) -> tuple[Any, float]:

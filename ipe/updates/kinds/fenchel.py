@@ -8,8 +8,8 @@ from ipe.behaviours import Hyperparameter
 from ipe.behaviours.declaration import Numbers
 from ipe.entropy.arrays import AnyArray, check_range, per_row
 from ipe.updates.backup import backup
-from ipe.updates.declaration import ALPHA, TAU, PolicyUpdate, Transition, declare
-from ipe.updates.descent import descend
+from ipe.updates.declaration import ALPHA, TAU, EstimatedGradient, PolicyUpdate, Transition, declare
+from ipe.updates.descent import descend, slope
 
 
 class FenchelUpdate(NamedTuple):
@@ -62,6 +62,32 @@ def fenchel_update(
     return FenchelUpdate(descend(parts, 2.0 * estimate, alpha, tau), parts.delta, estimate)
 
 
+def fenchel_gradient(theta: AnyArray, y: AnyArray, transition: Transition, *, tau: AnyArray = 0.0) -> EstimatedGradient:
+    r"""The gradients of the saddle :math:`2 y \delta - y^2`, for a policy network that learns y too.
+
+    The network has the outputs :math:`\theta(s', \cdot)` and :math:`y(s, \cdot)`, one for each action. It descends
+
+    .. math:: 2\, y\, \delta(\theta) - \tau H(\pi) + (y(s,a) - \delta)^2,
+
+    where y is a constant in the first term, and :math:`\delta` is one in the last: y(s, a) is learned by regression on
+    :math:`\delta`. In place of the step size :math:`\beta` of `fenchel_update` there is the optimiser's, and y is the
+    network's before the step. A terminal transition has a gradient in y, and none in theta.
+
+    Args:
+        theta, transition, tau: as in `paper_update`.
+        y: the estimate :math:`y(s,a)`, shape (...).
+
+    Example:
+        >>> import numpy as np
+        >>> transition = Transition(q_sa=0.0, reward=0.0, gamma=0.5, terminal=False, q_next=[1.0, 0.0])
+        >>> fenchel_gradient(np.zeros(2), 1.0, transition)
+        EstimatedGradient(theta=array([ 0.25, -0.25]), delta=np.float64(0.25), estimate=np.float64(1.5))
+    """
+    parts = backup(theta, transition)
+    estimate = per_row(parts.theta, y, "y")
+    return EstimatedGradient(slope(parts, 2.0 * estimate, tau), parts.delta, 2.0 * (estimate - parts.delta))
+
+
 def _step(
     theta: AnyArray, estimate: AnyArray | None, transition: Transition, numbers: Numbers
 ) -> tuple[AnyArray, AnyArray]:
@@ -75,6 +101,7 @@ declare(
         "fenchel",
         "the paper's, with a second estimate of the mean error",
         _step,
+        gradient=fenchel_gradient,
         hyperparameters=(
             ALPHA,
             TAU,

@@ -2,10 +2,11 @@ r"""The update that solves its step instead of following a gradient."""
 
 from __future__ import annotations
 
+from ipe.behaviours import Hyperparameter
 from ipe.entropy import softmax
-from ipe.entropy.arrays import AnyArray, mask, namespace, sum_actions
-from ipe.updates.backup import Backup, backup, entropy_weight, settle, step_size
-from ipe.updates.declaration import PolicyUpdate, Transition, Update, declare, without_estimate
+from ipe.entropy.arrays import AnyArray, check_range, mask, namespace, sum_actions
+from ipe.updates.backup import Backup, backup, centred, entropy_weight, settle, step_size
+from ipe.updates.declaration import Gradient, PolicyUpdate, Transition, Update, declare, without_estimate
 
 ITERATIONS = 28
 """Enough for policies to within 1e-13 (float64) at step sizes from 1e-4 to 1e4 and logits up to 1e3."""
@@ -39,10 +40,43 @@ def kl_proximal_update(theta: AnyArray, transition: Transition, alpha: AnyArray,
         array([0.5, 0.5])
     """
     parts = backup(theta, transition)
-    alpha = step_size(parts, alpha)
+    return Update(settle(parts, _minimiser(parts, step_size(parts, alpha), tau)), parts.delta)
+
+
+def kl_proximal_gradient(
+    theta: AnyArray, transition: Transition, *, kl_step: AnyArray = 1.0, tau: AnyArray = 0.0
+) -> Gradient:
+    r"""The direction in which a policy network moves its logits towards those of `kl_proximal_update`.
+
+    .. math:: d = \frac{\theta - \theta^+}{\alpha} - \text{its mean over the actions}
+
+    with :math:`\theta^+` the logits of the policy that minimises
+    :math:`\delta^2 - \tau H(\pi^+) + \mathrm{KL}(\pi^+ \| \pi) / \alpha`. It is the gradient of the surrogate
+    loss :math:`\frac{1}{2\alpha} \|\theta - \theta^+\|^2`, in which :math:`\theta^+` is a constant, shifted to the
+    mean of :math:`\theta`. For :math:`\alpha \to 0` it is `natural_gradient`. 0 at a terminal transition.
+
+    Args:
+        theta, transition, tau: as in `paper_update`.
+        kl_step: :math:`\alpha > 0`, the step size of the target; that of the network is its optimiser's.
+
+    Example:
+        >>> import numpy as np
+        >>> transition = Transition(q_sa=0.45, reward=0.0, gamma=0.9, terminal=False, q_next=[1.0, 0.0])
+        >>> direction, _ = kl_proximal_gradient(np.array([10.0, 0.0]), transition, kl_step=1e6)
+        >>> np.round(1e6 * direction, 3)    # ten less between the two logits: the policy where delta is 0
+        array([ 5., -5.])
+    """
+    parts = backup(theta, transition)
+    check_range(kl_step, "kl_step", 0.0, strict=True)
+    alpha = step_size(parts, kl_step)
+    moved = parts.theta - _minimiser(parts, alpha, tau)
+    return Gradient(centred(parts, moved / alpha[..., None]), parts.delta)
+
+
+def _minimiser(parts: Backup, alpha: AnyArray, tau: AnyArray) -> AnyArray:
+    """Logits of the policy that solves the proximal problem."""
     scale = 1.0 + alpha * entropy_weight(parts, tau)
-    kappa = _solve(parts, 2.0 * alpha * parts.gamma, scale)
-    return Update(settle(parts, _tilted(parts, kappa, scale)), parts.delta)
+    return _tilted(parts, _solve(parts, 2.0 * alpha * parts.gamma, scale), scale)
 
 
 def _tilted(parts: Backup, kappa: AnyArray, scale: AnyArray) -> AnyArray:
@@ -113,5 +147,15 @@ declare(
         "kl-proximal",
         "the exact minimiser of the squared error and a KL penalty",
         without_estimate(kl_proximal_update),
+        gradient=kl_proximal_gradient,
+        network_numbers=(
+            Hyperparameter(
+                "kl_step",
+                "The step size of the policy that the network moves towards: the KL penalty has one over it as its "
+                "weight.",
+                1.0,
+                above=True,
+            ),
+        ),
     )
 )

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from ipe.behaviours import Hyperparameter
 from ipe.behaviours.declaration import Numbers
-from ipe.entropy.arrays import AnyArray, check_range, namespace, per_row
+from ipe.entropy.arrays import AnyArray, check_range, count, like, namespace, per_row, sum_actions
 from ipe.updates.backup import backup
-from ipe.updates.declaration import ALPHA, TAU, PolicyUpdate, Transition, declare
-from ipe.updates.descent import descend
+from ipe.updates.declaration import ALPHA, TAU, EstimatedGradient, PolicyUpdate, Transition, declare
+from ipe.updates.descent import descend, slope
 
 
 class ScaleFreeUpdate(NamedTuple):
@@ -68,6 +68,43 @@ def scale_free_update(
     return ScaleFreeUpdate(descend(parts, scaled, alpha, tau), parts.delta, new)
 
 
+def scale_free_gradient(
+    theta: AnyArray, square: AnyArray, transition: Transition, *, error_memory: AnyArray = 0.01, tau: AnyArray = 0.0
+) -> EstimatedGradient:
+    r"""The gradient of :math:`\delta^2 / D - \tau H(\pi)` in the logits of a minibatch, D held constant.
+
+    D is a running mean of :math:`\delta^2`, as in `scale_free_update`; a minibatch enters it by the mean over its
+    transitions whose next state is not terminal. D first; the first minibatch's mean is D's first value.
+
+    Args:
+        theta: logits, shape (..., m, A), of m transitions.
+        square: D so far, shape (...); start it at 0.
+        transition, tau: as in `paper_update`.
+        error_memory: :math:`\beta` in [0, 1]: one over the number of minibatches that D remembers.
+
+    Returns:
+        The gradient, the errors, and the new D.
+
+    Example:
+        >>> import numpy as np
+        >>> transition = Transition(q_sa=0.0, reward=0.0, gamma=0.5, terminal=[False, True], q_next=[1.0, 0.0])
+        >>> theta, delta, square = scale_free_gradient(np.zeros((2, 2)), 0.0, transition)
+        >>> theta[0], float(square)
+        (array([ 1., -1.]), 0.0625)
+    """
+    check_range(error_memory, "error_memory", 0.0, 1.0)
+    parts = backup(theta, transition)
+    xp = namespace(parts.theta)
+    before, rate = (per_row(parts.delta, value, name) for value, name in ((square, "square"), (error_memory, "memory")))
+    goes_on = ~parts.terminal
+    n = count(goes_on, parts.delta)
+    mean = sum_actions(xp.where(goes_on, parts.delta**2, like(parts.delta, 0.0))) / xp.clip(n, 1.0, None)
+    new = xp.where(before > 0, before + rate * (mean - before), mean)
+    new = xp.where(n > 0, new, before)
+    scaled = 2.0 * parts.delta / xp.where(new > 0, new, 1.0)[..., None]
+    return EstimatedGradient(slope(parts, scaled, tau), parts.delta, new)
+
+
 def _step(
     theta: AnyArray, estimate: AnyArray | None, transition: Transition, numbers: Numbers
 ) -> tuple[AnyArray, AnyArray]:
@@ -81,6 +118,16 @@ declare(
         "scale-free",
         "the paper's, in units of the root mean square of the error",
         _step,
+        gradient=scale_free_gradient,
+        network_numbers=(
+            Hyperparameter(
+                "error_memory",
+                "One over the number of minibatches whose root mean square error is the unit.",
+                0.01,
+                high=1.0,
+                above=True,
+            ),
+        ),
         hyperparameters=(
             ALPHA,
             TAU,
