@@ -38,7 +38,8 @@ def measure(task: str, every: int, episodes: int, evaluations: int) -> list[str]
     loop = Loop([settings] * seeds, list(range(seeds)), evaluating=Evaluating(every, episodes))
     for _ in range(every):  # both programs are compiled here
         loop.advance()
-    usual, with_evaluation = [], []
+    usual: list[float] = []
+    with_evaluation: list[float] = []
     for _ in range(every * evaluations):
         begin = time.perf_counter()
         loop.advance()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -296,23 +298,35 @@ def test_weights_and_biases_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [row["_step"] for row in by_seed[1]["history"]] == [400]
 
 
+def wandb_records(content: bytes) -> Iterator[bytes]:
+    """The records of a file of Weights & Biases: LevelDB's log format, blocks of 32 KiB, after a header of 7 bytes."""
+    assert content[:4] == b":W&B"
+    at, record = 7, b""
+    while at + 7 <= len(content):
+        if (left := 32768 - at % 32768) < 7:
+            at += left
+            continue
+        length, kind = struct.unpack("<HB", content[at + 4 : at + 7])
+        record += content[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):  # a whole record, or the last part of one
+            yield record
+            record = b""
+
+
 def read_wandb(path: Path) -> dict[str, Any]:
     """What the file of an offline run of Weights & Biases holds."""
     from wandb.proto.wandb_internal_pb2 import Record
-    from wandb.sdk.internal.datastore import DataStore
 
-    store = DataStore()
-    store.open_for_scan(str(path))
     out: dict[str, Any] = {"config": {}, "history": []}
-    while (data := store.scan_data()) is not None:
+    for data in wandb_records(path.read_bytes()):
         record = Record()
         record.ParseFromString(data)
         kind = record.WhichOneof("record_type")
         if kind == "run":
             out |= {"project": record.run.project, "group": record.run.run_group}
-            out["config"] |= {
-                item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in record.run.config.update
-            }
+            items = record.run.config.update
+            out["config"] |= {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items}
         elif kind == "history":
             row = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
             out["history"].append(row | {"_step": record.history.step.num})

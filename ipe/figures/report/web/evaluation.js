@@ -25,7 +25,7 @@ export function evaluationSection(report, environment) {
   const node = section(
     "evaluation",
     "Greedy evaluation",
-    html("p", {}, "While they trained, the runs were played greedily, in environments of their own: the mean over runs of each run's last evaluation, with its 95% bootstrap interval, beside what the exploring agent got. The difference is what exploration costs at that frame. Colours as above; a setting without a line was not evaluated."),
+    html("p", {}, "While they trained, the runs were played greedily, in environments of their own: the mean over runs of each run's last evaluation, with its 95% bootstrap interval, beside the returns of the training, in which the agent explores and whose mean is over episodes of earlier frames too. Colours as above; a setting without a line was not evaluated."),
     html("div", { class: "side" }, charts.map((chart) => chart.node)),
     ends,
   );
