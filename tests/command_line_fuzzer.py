@@ -78,15 +78,19 @@ def make_files(folder: Path) -> None:
     (folder / "grid.toml").write_text('seeds = 1\n[base]\nenvironment = "CartPole-v1"\n[grid]\nwidth = [4, 8]\n')
 
 
-def wrong_kinds() -> Iterator[Line]:
-    """Every option of every command, each with every word."""
+def wrong_kinds(words: int, seed: int = 0) -> Iterator[Line]:
+    """Every option of every command, each with so many of the words."""
+    draw = random.Random(seed)
+    seen = set()
     for line in LINES:
         if line[0] not in COMMANDS:
             continue
-        for option in options_in(command_of(line)[1]):
-            if option.kind == "argument" or option.name in ("--out", "--plan"):
+        prog, arguments, _, _ = command_of(line)
+        for option in options_in(arguments):
+            if option.kind == "argument" or option.name in ("--out", "--plan") or (prog, option.name) in seen:
                 continue
-            for word in WORDS:
+            seen.add((prog, option.name))
+            for word in draw.sample(WORDS, words):
                 yield ending_soon([*line, option.name, word])
 
 
@@ -179,7 +183,7 @@ def end_lines(lines: Iterator[Line], folder: Path) -> tuple[Counter[str], dict[s
 
 
 if __name__ == "__main__":
-    for chosen in (mutants(int(sys.argv[1])), wrong_kinds()):
+    for chosen in (mutants(int(sys.argv[1])), wrong_kinds(20)):
         with tempfile.TemporaryDirectory() as temporary:
             counted, examples = end_lines(chosen, Path(temporary))
         print(dict(counted))

@@ -162,6 +162,8 @@ def _run(words: list[str]) -> int:
         return DONE
     if first == "help" and rest and rest[0] in COMMANDS:
         return _run([*rest, "--help"])
+    if first == "help" and rest:
+        raise InputError(f"{_not_known(rest[0])}; see `ipe --help`")
     if first in ("-h", "--help", "help"):
         width = max(map(len, COMMANDS))
         print(_HELP.format(commands="\n".join(f"  {n.ljust(width)}  {c.summary}" for n, c in COMMANDS.items())))

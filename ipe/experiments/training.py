@@ -46,6 +46,8 @@ from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, create_store, op
 from ipe.experiments.watchdog import HANG_SECONDS
 from ipe.updates import UPDATES
 
+_LARGE = 100_000_000
+"""The bytes from which on a checkpoint takes so long to write that it is said when a training stops."""
 Callback = Callable[[Progress], bool | None]
 """Called with the progress of a batch, about once a second; True stops the training, with a checkpoint."""
 
@@ -130,7 +132,8 @@ def train(
         progress: whether to print how far the training has come, to standard error: in place in a terminal or a
             notebook, else a line every half minute.
         say: called with sentences before the training starts: how images are read, and how long a long training will
-            take, for which it is measured for some seconds. Default: they go to standard error, if `progress` is on.
+            take, for which it is measured for some seconds; and when it stops with large checkpoints to write.
+            Default: they go to standard error, if `progress` is on.
 
     Returns:
         How each seed ended, and the records of all seeds.
@@ -152,14 +155,17 @@ def train(
     sweep = Sweep.of_one(settings, chosen, evaluating_from(evaluate_every, evaluate_episodes))
     jobs = _jobs(sweep, spec, count, batch_seeds)
     library.choose(architecture(settings, spec))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a run needs a new or an empty folder")
+    if folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
     check_training_memory(settings, spec, [len(job.seeds) for job in jobs[: max(count, 1)]])
-    if say is not None or progress:
-        Announcement(settings, spec).say(say or to_standard_error, sweep, jobs, count)
+    say = say or (to_standard_error if progress else None)
+    if say is not None:
+        Announcement(settings, spec).say(say, sweep, jobs, count)
     store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
     with _alone(store.folder):
-        return _train(store, options, count, callback, progress, heard)
+        return _train(store, options, count, callback, progress, heard, say)
 
 
 def training_jobs(
@@ -210,6 +216,7 @@ def resume(
     callback: Callback | None = None,
     callbacks: Sequence[deep_callbacks.Callback] = (),
     progress: bool = True,
+    say: Say | None = None,
 ) -> TrainingResult:
     """Go on with a run that was stopped, as if it had never been stopped: the same bytes come out.
 
@@ -217,7 +224,7 @@ def resume(
         folder: the folder of the run. A run of an earlier version is turned into one of this version.
         frames: the number of frames that the run is to have in all. Default: as many as it was begun with. A seed that
             a callback has stopped stays stopped.
-        processes, checkpoint_seconds, tensorboard, callback, callbacks, progress: as in `train`.
+        processes, checkpoint_seconds, tensorboard, callback, callbacks, progress, say: as in `train`.
     """
     heard = check_callbacks(callbacks)
     options, count = _options(checkpoint_seconds, processes, tensorboard, bool(heard))
@@ -227,7 +234,8 @@ def resume(
         store = carry_over(read_old_run(path)) if is_old_run(path) else open_run(path)
         if frames is not None:
             store = with_more_frames(store, frames)
-        return _train(store, options, count, callback, progress, heard)
+        say = say or (to_standard_error if progress else None)
+        return _train(store, options, count, callback, progress, heard, say)
 
 
 def open_run(folder: str | os.PathLike[str]) -> Store:
@@ -267,11 +275,18 @@ def _train(
     callback: Callback | None,
     shown: bool,
     callbacks: Sequence[deep_callbacks.Callback],
+    say: Say | None,
 ) -> TrainingResult:
     printed = PrintedProgress(len(store.sweep.seeds)) if shown else None
     numbers = {job.id: i for i, job in enumerate(store.jobs)}
+    sizes: dict[str, int] = {}
+
+    def say_stopping() -> None:
+        if say is not None and max(sizes.values(), default=0) >= _LARGE:
+            say(_about_stopping(max(sizes.values())))
 
     def report(job: Job, progress: Progress) -> bool | None:
+        sizes[job.id] = progress.memory * len(job.seeds)
         numbered = replace(progress, batch=numbers[job.id])
         if printed is not None:
             printed.show(numbered)
@@ -281,7 +296,7 @@ def _train(
         options = replace(options, hang_seconds=None)
     with stopping() as stop:
         calling = Calling(callbacks, store, stop.set)
-        ledger = Ledger(store, store.jobs, stop, report=report, ask=calling.ask)
+        ledger = Ledger(store, store.jobs, stop, report=report, ask=calling.ask, stopping=say_stopping)
         try:
             run_jobs(ledger, options, processes)
         finally:
@@ -297,6 +312,11 @@ def _train(
     (runs,) = read_runs(store.folder)
     tables = runs.episodes, runs.progress, ledger.notes, runs.evaluations
     return TrainingResult(store.folder, status_of(ledger), runs.outcomes, *tables)
+
+
+def _about_stopping(size: int) -> str:
+    written = f"of up to {size / 1e6:.0f} MB; what the last one holds already is not written again"
+    return f"stopping: each process writes a checkpoint {written} (a second Ctrl-C does not wait for it)"
 
 
 @contextlib.contextmanager
