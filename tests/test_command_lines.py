@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,14 @@ def test_the_help_of_settings_names_every_tuned_environment(capsys: pytest.Captu
     said = " ".join(capsys.readouterr().out.split())
     about = said[said.index("--settings {tuned,paper}") :]
     assert all(name in about[:300] for name in TUNED)
+
+
+def test_a_package_of_the_core_that_is_missing_is_named_in_a_sentence() -> None:
+    """In a process of its own: in this one the package is imported."""
+    script = "import sys; sys.modules['scipy'] = None; from ipe.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "solve", "switch-stay", "--values", "18,-6"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("ipe solve: this command needs scipy, which is not installed: pip install")
+    assert done.stderr.count("\n") == 1

@@ -134,6 +134,12 @@ def _main(words: list[str]) -> int:
         return _end(words, str(error), WRONG_INPUT)
     except NotSolvedError as error:
         return _end(words, str(error), NOT_SOLVED)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "ipe":
+            raise
+        from ipe.base.packages import missing_package
+
+        return _end(words, str(missing_package("this command", error.name, extra="gymnasium")), WRONG_INPUT)
     except MemoryError as error:
         return _end(words, f"there is not enough memory ({str(error) or 'out of memory'})", WRONG_INPUT)
     except Stopped as stopped:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -144,7 +145,7 @@ def train(
     """
     if isinstance(settings, str):
         settings = default_settings(settings)
-    chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
+    chosen = _seeds_of(seeds)
     folder = Path(out) if out is not None else default_folder(settings)
     heard = check_callbacks(callbacks)
     options, count = _options(checkpoint_seconds, processes, tensorboard, bool(heard))
@@ -183,10 +184,17 @@ def training_jobs(
     Raises:
         InputError: for an environment or settings that do not fit.
     """
-    chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
+    chosen = _seeds_of(seeds)
     sweep = Sweep.of_one(settings, chosen)
     count = available_cores() if processes is None else processes
     return sweep, _jobs(sweep, _spec(settings, chosen), count, batch_seeds)
+
+
+def _seeds_of(seeds: Any) -> list[int]:
+    """How many seeds, or which: a list, or another sequence of whole numbers, as NumPy's arrays are."""
+    if isinstance(seeds, str | bytes) or not isinstance(seeds, Iterable):
+        return read_seeds(seeds)
+    return read_seeds([seed.item() if hasattr(seed, "item") else seed for seed in seeds])
 
 
 def _spec(settings: TrainingSettings, seeds: Sequence[int]) -> EnvironmentSpec:
