@@ -89,8 +89,8 @@ def main() -> None:
         if have.get("locked") != want["locked"]:
             STAMP.unlink(missing_ok=True)
             run(lock, f"new .venv with Python {version}", sys.executable, "-m", "venv", "--clear", VENV)
-            # Without pip's search for dependencies, which the lock holds all of. With it, pip takes the newest version for
-            # a requirement with an extra (pytest-cov's coverage[toml]), and refuses that one because it is not locked.
+            # Without pip's search for dependencies, which the lock holds all of. With it, pip takes the newest version
+            # for a requirement with an extra (pytest-cov's coverage[toml]), and refuses that because it is not locked.
             locked = ("--no-deps", "--require-hashes", "-r", CONSTRAINTS)
             run(lock, "installing the locked packages (a minute or two)", *pip, *locked)
             record({"locked": want["locked"]})

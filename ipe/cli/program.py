@@ -103,12 +103,13 @@ def main(args: Sequence[str] | None = None) -> int:
     if args is not None:
         return _main(list(args))
     _look_in_the_current_folder()
-    if (command := COMMANDS.get(" ".join(sys.argv[1:2]))) and command.saves:
-        return _main(sys.argv[1:])
-    from ipe.cli.interrupt import ending_soon  # for the process, not for a caller within it
+    from ipe.cli.interrupt import ending_soon, losing_no_interrupt  # for the process, not for a caller within it
 
-    with ending_soon(lambda: _end(sys.argv[1:], "interrupted", INTERRUPTED)):
-        return _main(sys.argv[1:])
+    with losing_no_interrupt():
+        if (command := COMMANDS.get(" ".join(sys.argv[1:2]))) and command.saves:
+            return _main(sys.argv[1:])
+        with ending_soon(lambda: _end(sys.argv[1:], "interrupted", INTERRUPTED)):
+            return _main(sys.argv[1:])
 
 
 def _look_in_the_current_folder() -> None:
