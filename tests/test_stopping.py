@@ -72,11 +72,14 @@ def test_an_interrupt_that_a_callback_swallows_is_not_lost(capsys: pytest.Captur
         if calls <= 2:  # lost twice
             signal.raise_signal(signal.SIGINT)
 
+    def collect_and_wait() -> None:
+        gc.collect()
+        time.sleep(5)
+
     gc.callbacks.append(callback)
     try:
         with losing_no_interrupt(), pytest.raises(KeyboardInterrupt):
-            gc.collect()
-            time.sleep(5)
+            collect_and_wait()
     finally:
         gc.callbacks.remove(callback)
     assert calls >= 1
