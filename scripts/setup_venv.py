@@ -89,7 +89,10 @@ def main() -> None:
         if have.get("locked") != want["locked"]:
             STAMP.unlink(missing_ok=True)
             run(lock, f"new .venv with Python {version}", sys.executable, "-m", "venv", "--clear", VENV)
-            run(lock, "installing the locked packages (a minute or two)", *pip, "--require-hashes", "-r", CONSTRAINTS)
+            # Without pip's search for dependencies, which the lock holds all of. With it, pip takes the newest version
+            # for a requirement with an extra (pytest-cov's coverage[toml]), and refuses that because it is not locked.
+            locked = ("--no-deps", "--require-hashes", "-r", CONSTRAINTS)
+            run(lock, "installing the locked packages (a minute or two)", *pip, *locked)
             record({"locked": want["locked"]})
         run(lock, "constraints.txt against pyproject.toml", PYTHON, ROOT / "scripts" / "check_lock.py", CONSTRAINTS)
         run(lock, "installing ipe, editable", *pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)

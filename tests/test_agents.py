@@ -107,6 +107,13 @@ def test_without_onnx_the_sentence_says_what_to_install(
     assert not (tmp_path / "agent.onnx").exists()
 
 
+def test_without_torch_the_sentence_says_what_to_install(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "ipe.experiments.torch_networks", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match="to_torch needs torch, which is not installed: pip install torch"):
+        ipe.load_agent(make("CartPole-v1")).to_torch()
+
+
 def test_it_plays_in_its_environment(tmp_path: Path) -> None:
     import gymnasium
 
@@ -145,6 +152,9 @@ def test_what_does_not_fit_is_refused(make: Make) -> None:
         agent.act(np.full(4, np.nan))
     with pytest.raises(InputError, match="the run has no seed 7; it has 0, 1"):
         ipe.load_agent(folder, 7)
+    for wrong in ("0", True, 1.0, -1):
+        with pytest.raises(InputError, match="seed must be a whole number from 0 to"):
+            ipe.load_agent(folder, wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="there is no run"):
         ipe.load_agent("nowhere")
     with pytest.raises(InputError, match="the observation is 8, expected one from 0 to 5"):

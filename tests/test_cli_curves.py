@@ -16,21 +16,23 @@ from ipe.deep.records import Records
 from tests.old_layout import create_run, read_episodes, write_records, write_run
 
 
-def make_run(folder: Path, behaviour: str, shift: float, frames: int = 1000, stopped: int | None = None) -> Path:
+def make_run(
+    folder: Path, behaviour: str, shift: float, frames: int = 1000, stopped: int | None = None, seeds: int = 3
+) -> Path:
     """A run whose records are written, not trained: what `ipe curves` reads."""
     settings = paper_settings("CartPole-v1", behaviour, frames=frames)
-    run = create_run(folder, settings, [[0, 1, 2]])
+    run = create_run(folder, settings, [list(range(seeds))])
     last = frames if stopped is None else stopped
     records = Records()
     rng = np.random.default_rng(0)
-    for seed in range(3):
+    for seed in range(seeds):
         for frame in range(50, last + 1, 50):
             records.episode(seed, frame, shift + frame / 100 + rng.normal(), 50)
         epsilon = np.nan if behaviour == "ipe" else 0.5
         records.progress(seed, last, epsilon, np.nan, 1.0, np.nan, 0.0, 100.0)
     write_records(folder, records)
     status = "done" if stopped is None else "running"
-    outcomes = [{"seed": seed, "status": status, "frame": last, "reason": ""} for seed in range(3)]
+    outcomes = [{"seed": seed, "status": status, "frame": last, "reason": ""} for seed in range(seeds)]
     write_run(folder, run.content | {"status": "done" if stopped is None else "stopped", "outcomes": outcomes})
     return folder
 
@@ -54,6 +56,19 @@ def test_the_table_has_the_areas_of_the_runs(tmp_path: Path, capsys: pytest.Capt
         assert f"{area:.2f}" in line
     assert out.read_bytes().startswith(b"\x89PNG")
     assert said.splitlines()[-1] == f"next: ipe evaluate {runs[0]}; ipe evaluate {runs[1]}"
+
+
+def test_one_seed_has_no_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [make_run(tmp_path / "a", "epsilon-ipe", 0.0, seeds=1), make_run(tmp_path / "b", "epsilon-greedy", 5.0)]
+    assert main(["curves", *map(str, runs), "--out", str(tmp_path / "c.png")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    one, three = (
+        next(line for line in said if line.startswith(name + " ")) for name in ("epsilon-ipe", "epsilon-greedy")
+    )
+    assert "nan" not in one
+    assert "+-" not in one
+    assert three.count("+-") == 2
+    assert one.rindex(".") == three.rindex(".")  # the columns stand below each other
 
 
 def test_runs_of_the_same_behaviour_go_by_their_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

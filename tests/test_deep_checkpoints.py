@@ -401,10 +401,10 @@ def test_some_arrays_can_be_loaded_alone(tmp_path: Path) -> None:
 
 
 def test_a_later_schema_is_refused_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipe.deep.checkpoints.SCHEMA", 3)
+    monkeypatch.setattr("ipe.deep.checkpoints.SCHEMA", 4)
     save_checkpoint(tmp_path, small(1))
     monkeypatch.undo()
-    with pytest.raises(InputError, match="is of schema 3; this version of ipe reads 1 and 2"):
+    with pytest.raises(InputError, match="is of schema 4; this version of ipe reads 1 to 3"):
         load_checkpoint(tmp_path)
 
 

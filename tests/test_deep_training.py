@@ -159,6 +159,24 @@ def test_a_callback_that_returns_true_stops(tmp_path: Path, monkeypatch: pytest.
     same_bytes(tmp_path / "run", tmp_path / "straight")
 
 
+def test_a_large_checkpoint_is_announced_when_a_training_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipe.experiments.jobs.REPORT_SECONDS", 0.0)
+    said: list[str] = []
+
+    def stopped(name: str) -> None:
+        result = here(
+            tmp_path / name, small(DRIFT, frames=200), callback=lambda progress: progress.frame >= 20, say=said.append
+        )
+        assert result.status == "stopped"
+
+    stopped("small")
+    assert said == []
+    monkeypatch.setattr("ipe.experiments.training._LARGE", 1)
+    stopped("large")
+    assert len(said) == 1
+    assert said[0].startswith("stopping: each process writes a checkpoint of up to ")
+
+
 def work(folder: Path) -> Path:
     """Where the only job of a run has its checkpoints."""
     (found,) = (folder / "work").iterdir()
@@ -294,6 +312,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a seed twice": ({"seeds": [1, 2, 1]}, r"seeds\[2\] = 1 is there twice"),
     "a negative seed": ({"seeds": [0, -1]}, r"seeds\[1\] must be a whole number from 0 to 2\^63 - 1, found -1"),
     "a seed too large": ({"seeds": [2**63]}, r"seeds\[0\]"),
+    "seeds in a text": ({"seeds": "12"}, "seeds must be how many, or a list of which, found '12'"),
+    "half a seed": ({"seeds": [1.5]}, r"seeds\[0\] must be a whole number"),
     "no seeds per batch": ({"batch_seeds": 0}, "batch_seeds must lie between 1 and"),
     "several images per batch": (
         {"settings": small(OWN + "Catch-v0"), "batch_seeds": 2}, "batch_seeds must lie between 1 and 1, found 2"),

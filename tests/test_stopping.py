@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from ipe.cli.interrupt import losing_no_interrupt
 from ipe.deep.stopping import Stop, stopping
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
@@ -58,3 +60,27 @@ def test_a_second_control_c_does_not_wait() -> None:
         with pytest.raises(KeyboardInterrupt):
             _interrupted_twice(stop)
         assert stop.urgent
+
+
+def test_an_interrupt_that_a_callback_swallows_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """Python ignores what a callback of the garbage collector raises; JAX has such a callback."""
+    calls = 0
+
+    def callback(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls <= 2:  # lost twice
+            signal.raise_signal(signal.SIGINT)
+
+    def collect_and_wait() -> None:
+        gc.collect()
+        time.sleep(5)
+
+    gc.callbacks.append(callback)
+    try:
+        with losing_no_interrupt(), pytest.raises(KeyboardInterrupt):
+            collect_and_wait()
+    finally:
+        gc.callbacks.remove(callback)
+    assert calls >= 1
+    assert "Traceback" not in capsys.readouterr().err

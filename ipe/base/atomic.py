@@ -37,7 +37,7 @@ def write_atomic(path: str | os.PathLike[str], write: Callable[[BinaryIO], objec
     _flush_folder(target.parent)
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+def write_bytes(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """`write_atomic` of a content that is there already."""
     write_atomic(path, lambda file: file.write(content))
 

@@ -31,7 +31,7 @@ def did_you_mean(name: str, names: Iterable[str], *, prefix: str = "", cutoff: f
 
 
 def one_of(value: Word, known: Iterable[str], name: str) -> Word:
-    """`value` if it is one of the known words, or an `InputError` that lists them.
+    """`value` if it is one of the known words, or an `InputError` that lists them, and says which may be meant.
 
     Example:
         >>> one_of("l3", ("l2", "l1", "linf"), "norm")
@@ -41,7 +41,8 @@ def one_of(value: Word, known: Iterable[str], name: str) -> Word:
     """
     words = list(known)
     if not isinstance(value, str) or value not in words:
-        raise InputError(f"{name} must be one of {', '.join(words)}; found {value!r}")
+        close = did_you_mean(value, words) if isinstance(value, str) else ""
+        raise InputError(f"{name} must be one of {', '.join(words)}; found {value!r}{close}")
     return value
 
 

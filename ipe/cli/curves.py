@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -59,8 +60,8 @@ def run(arguments: Arguments) -> None:
         mean, error = training.end
         print(
             f"{name:<{width}}  {len(training.areas):>5}   "
-            f"{training.areas.mean():>9.2f} +- {standard_error(training.areas):<8.2f}   "
-            f"{mean:>6.1f} +- {error:<6.1f}   {training.areas.min():>8.2f}"
+            f"{training.areas.mean():>9.2f} {_error(standard_error(training.areas), 2):<11}   "
+            f"{mean:>6.1f} {_error(error, 1):<9}   {training.areas.min():>8.2f}"
         )
     print(f"area over the first {common} frames" + (", which all of these runs have" if len(found) > 1 else ""))
     settings = {name: run.settings.model_dump(exclude={"behaviour"}) for name, run in runs.items()}
@@ -84,3 +85,8 @@ def _steps(folders: Sequence[str], runs: Iterable[SettingRuns]) -> list[str]:
     settings = Counter(run.folder for run in runs)
     commands = {folder: "report" if settings[Path(folder)] > 1 else "evaluate" for folder in folders}
     return [step for folder, command in commands.items() for step in run_steps(folder, None, command)]
+
+
+def _error(error: float, digits: int) -> str:
+    """A standard error behind its mean; nothing if there is none, as for one seed."""
+    return "" if math.isnan(error) else f"+- {error:.{digits}f}"

@@ -91,6 +91,8 @@ def _parameter(text: str) -> Any:
 def check_sweep(folder: str) -> None:
     """Refuse a folder that holds sweeps instead of being one, and name them."""
     path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{folder} is a file; name the folder of a sweep or of a training run")
     if not path.is_dir() or any((path / name).exists() for name in ("sweep.json", "run.json", "halving.json")):
         return  # what is wrong with these, the store says
     if inside := sorted(str(file.parent) for file in path.glob("*/sweep.json")):

@@ -11,10 +11,14 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
+_AGAIN = 0.05
+"""The seconds after which a Ctrl-C that was lost is sent again."""
 GRACE = 1.0
 """The seconds that Python has to end by itself after Ctrl-C, its files closed and removed."""
 _answering = threading.Event()
@@ -38,6 +42,30 @@ def stoppable(sentence: Callable[[KeyboardInterrupt], str]) -> Iterator[None]:
             yield
         except KeyboardInterrupt as interrupt:
             raise Stopped(sentence(interrupt), 128 + (heard() or signal.SIGINT)) from None
+
+
+@contextlib.contextmanager
+def losing_no_interrupt() -> Iterator[None]:
+    """Inside this block, a Ctrl-C that came while Python called back from C code is sent again, a moment later.
+
+    Python raises `KeyboardInterrupt` wherever it is. Inside a callback that returns nothing to its caller, as JAX's at
+    each garbage collection, Python prints the exception as ignored and goes on.
+    """
+    before = sys.unraisablehook
+
+    def send_again(unraisable: Any) -> None:
+        if unraisable.exc_type is not KeyboardInterrupt:
+            before(unraisable)
+            return
+        timer = threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = send_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from ipe.base.words import did_you_mean
+
 
 class Option(NamedTuple):
     """A field of a command, declared by `argument`, `option`, `flag` or `part`, and completed by `options_in`."""
@@ -80,7 +82,8 @@ class Option(NamedTuple):
         if not word:
             raise ValueError("is empty")
         if self.choices and word not in self.choices:
-            raise ValueError(f"must be one of {', '.join(map(repr, self.choices))}; found {word!r}")
+            close = did_you_mean(word, self.choices)
+            raise ValueError(f"must be one of {', '.join(map(repr, self.choices))}; found {word!r}{close}")
         by_type: dict[Any, Callable[[str], Any]] = {int: whole_number, float: number}
         found = (self.read or by_type.get(self.type, str))(word)
         if self.least is not None and found < self.least:

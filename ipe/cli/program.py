@@ -103,12 +103,13 @@ def main(args: Sequence[str] | None = None) -> int:
     if args is not None:
         return _main(list(args))
     _look_in_the_current_folder()
-    if (command := COMMANDS.get(" ".join(sys.argv[1:2]))) and command.saves:
-        return _main(sys.argv[1:])
-    from ipe.cli.interrupt import ending_soon  # for the process, not for a caller within it
+    from ipe.cli.interrupt import ending_soon, losing_no_interrupt  # for the process, not for a caller within it
 
-    with ending_soon(lambda: _end(sys.argv[1:], "interrupted", INTERRUPTED)):
-        return _main(sys.argv[1:])
+    with losing_no_interrupt():
+        if (command := COMMANDS.get(" ".join(sys.argv[1:2]))) and command.saves:
+            return _main(sys.argv[1:])
+        with ending_soon(lambda: _end(sys.argv[1:], "interrupted", INTERRUPTED)):
+            return _main(sys.argv[1:])
 
 
 def _look_in_the_current_folder() -> None:
@@ -134,6 +135,12 @@ def _main(words: list[str]) -> int:
         return _end(words, str(error), WRONG_INPUT)
     except NotSolvedError as error:
         return _end(words, str(error), NOT_SOLVED)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "ipe":
+            raise
+        from ipe.base.packages import missing_package
+
+        return _end(words, str(missing_package("this command", error.name, extra="gymnasium")), WRONG_INPUT)
     except MemoryError as error:
         return _end(words, f"there is not enough memory ({str(error) or 'out of memory'})", WRONG_INPUT)
     except Stopped as stopped:
@@ -162,6 +169,8 @@ def _run(words: list[str]) -> int:
         return DONE
     if first == "help" and rest and rest[0] in COMMANDS:
         return _run([*rest, "--help"])
+    if first == "help" and rest:
+        raise InputError(f"{_not_known(rest[0])}; see `ipe --help`")
     if first in ("-h", "--help", "help"):
         width = max(map(len, COMMANDS))
         print(_HELP.format(commands="\n".join(f"  {n.ljust(width)}  {c.summary}" for n, c in COMMANDS.items())))

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ipe.base.files import naming
+from ipe.base.words import did_you_mean
 from ipe.cli.inputs import key_values
 from ipe.cli.options import flag, option, part
 from ipe.deep.roles import role_of
@@ -82,7 +83,8 @@ def _reading(kind: Any, names: Callable[[], tuple[str, ...]] | None) -> dict[str
 def _named(names: tuple[str, ...], word: str) -> str:
     """A name of a table, or one of the user's own with its module."""
     if word not in names and ":" not in word:
-        raise ValueError(f"must be one of {', '.join(map(repr, names))}, or package.module:name; found {word!r}")
+        known, close = ", ".join(map(repr, names)), did_you_mean(word, names)
+        raise ValueError(f"must be one of {known}, or package.module:name; found {word!r}{close}")
     return word
 
 

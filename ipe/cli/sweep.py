@@ -115,6 +115,9 @@ def run(arguments: Arguments) -> int:
         return _resume(arguments)
     if arguments.sweep is None:
         raise InputError(f"SWEEP is missing, a TOML file, or one of {', '.join(shipped_sweeps())}")
+    if any((Path(arguments.sweep) / name).exists() for name in ("sweep.json", "halving.json")):
+        again = f"ipe sweep --resume {shlex.quote(arguments.sweep)}"
+        raise InputError(f"{arguments.sweep} is the folder of a sweep or a run; go on with it: {again}")
     sweep = read_sweep(arguments.sweep)
     sweep = changed(
         sweep,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ipe.cli.wording import count, time_left
+from ipe.cli.wording import count, plural, time_left
 
 if TYPE_CHECKING:
     from ipe.cli.display import Display
@@ -21,7 +21,8 @@ def show_sweep(display: Display, progress: SweepProgress) -> None:
 
 def sweep_title(sweep: Sweep) -> str:
     """A sweep and its size in one line."""
-    return f"{sweep.name}: {len(sweep.settings)} settings by {len(sweep.seeds)} seeds, {count(sweep.frames)} frames"
+    size = f"{plural(len(sweep.settings), 'setting')} by {plural(len(sweep.seeds), 'seed')}"
+    return f"{sweep.name}: {size}, {count(sweep.frames)} frames"
 
 
 def progress_line(progress: SweepProgress) -> str:

@@ -106,8 +106,8 @@ class Arguments:
     )
     tensorboard: bool = flag("Write TensorBoard's files too, into the run's folder.")
     settings: Literal["tuned", "paper"] | None = option(
-        "Whose settings to start from: tuned, those that were found for the environment, which CartPole-v1 and "
-        "Acrobot-v1 have; or the paper's.",
+        "Whose settings to start from: tuned, those that were found for the environment, which CartPole-v1, "
+        "Acrobot-v1 and MountainCar-v0 have; or the paper's.",
         None,
         shown="tuned where there are any",
     )
@@ -203,7 +203,7 @@ def _job(
         found = open_run(folder)
         frames = given.get("frames")
         title = _title(found.sweep.settings[0].settings, len(found.sweep.seeds), frames, folder)
-        return folder, title, lambda callback: resume(folder, frames=frames, callback=callback, **more)
+        return folder, title, lambda callback: resume(folder, frames=frames, callback=callback, say=note, **more)
     settings = settings_from(str(arguments.environment), given, arguments.settings)
     if arguments.out == "":
         raise InputError("--out is empty")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipe.base.nested import at_path, flatten, merged
+from ipe.base.words import listed
 from ipe.behaviours import BEHAVIOURS, find_behaviour
 from ipe.cli.settings_options import options_of, read_key_values
 from ipe.deep.defaults import Origin, default_settings, origin_of
@@ -19,7 +20,7 @@ def _defaults() -> dict[str, str]:
     wide = [name for name in deep_behaviours() if not BEHAVIOURS[name].needs_policy]
     cases = {
         "": paper_settings("Other-v0"),
-        f"with {' and '.join(wide)}": paper_settings("Other-v0", wide[0]),
+        f"with {listed(wide)}": paper_settings("Other-v0", wide[0]),
         "LunarLander": paper_settings("LunarLander-v3"),
         "MinAtar": paper_settings("minatar/Freeway"),
     }

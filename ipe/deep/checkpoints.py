@@ -4,6 +4,10 @@ A checkpoint is two files: `checkpoint-FRAME-TOKEN.safetensors` with the arrays,
 manifest, with the data and the SHA-256 checksums of both files. Each file is flushed to disk before it gets its name,
 and the manifest is written last. A reader who finds a manifest has a whole checkpoint, unless something damaged it
 since; then the checksums say so, and the checkpoint before it is used. Nothing is pickled.
+
+Large arrays, as the replay of images is one, are not in the file of the arrays but in chunks, which the checkpoints of
+a folder share (`ipe.deep.chunks`): what has not changed since the checkpoint before is not written again. A chunk that
+is damaged damages all checkpoints that share it.
 """
 
 from __future__ import annotations
@@ -25,13 +29,15 @@ from ipe.base.atomic import PART, write_bytes
 from ipe.base.files import entries
 from ipe.base.sealed import decode, open_sealed, sealed_bytes
 from ipe.base.words import refusing
+from ipe.deep import chunks
 from ipe.deep.tensors import check_arrays, describe_arrays, hash_file, write_tensors
 from ipe.errors import InputError
 
 FORMAT = "ipe.checkpoint"
-SCHEMA = 2
-"""The schema that is written. In schema 1, which is read too, the replay stood whole, with the part that was empty."""
-_READ = (1, SCHEMA)
+SCHEMA, CHUNKED = 2, 3
+"""The schemas that are written: without and with chunks. In schema 1, which is read too, the replay stood whole, with
+the part that was empty."""
+_READ = (1, 2, 3)
 MAX_FRAME = 10**12 - 1
 
 _NAME = re.compile(r"checkpoint-[0-9]{12}-[0-9a-f]{24}\.(json|safetensors)")
@@ -63,7 +69,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, *, alon
 
     A failure or a kill, at any moment, leaves the checkpoints that were there. Arrays are not copied, except one at a
     time of those that are not in C order. Damaged checkpoints are removed too; for that, the earlier checkpoints that
-    stay are read and verified.
+    stay are read and verified, and so are the chunks that the new one shares with them.
 
     Args:
         folder: a folder for checkpoints alone; it is made if it is not there.
@@ -95,25 +101,41 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, *, alon
     sealed_bytes(checkpoint.data, "data", finite=False)  # refused before anything is written
     with refusing(f"cannot make the folder {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-    manifest = _write(folder, checkpoint.frame, arrays, checkpoint.data)
-    _tidy(folder, manifest, keep, alone)
+    sound: set[str] = set()
+    manifest = _write(folder, checkpoint.frame, arrays, checkpoint.data, sound)
+    _tidy(folder, manifest, keep, alone, sound)
     return manifest
 
 
-def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: dict[str, Any]) -> Path:
+def _write(folder: Path, frame: int, arrays: dict[str, NDArray[Any]], data: dict[str, Any], sound: set[str]) -> Path:
     # The time in the token orders checkpoints of the same frame, the rest keeps writers apart.
     stem = f"checkpoint-{frame:012d}-{time.time_ns():016x}{secrets.token_hex(4)}"
     tensors, manifest = folder / f"{stem}.safetensors", folder / f"{stem}.json"
-    content: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA, "frame": frame, "tensors": tensors.name}
+    large = {name: array for name, array in arrays.items() if array.nbytes >= chunks.LARGE}
+    arrays = {name: array for name, array in arrays.items() if name not in large}
+    schema = CHUNKED if large else SCHEMA
+    content: dict[str, Any] = {"format": FORMAT, "schema": schema, "frame": frame, "tensors": tensors.name}
+    new: list[Path] = [tensors]
     try:
+        if large:
+            content["chunked"] = _write_large(folder, large, sound, new)
         content["sha256"], content["size"] = write_tensors(tensors, arrays)
         content |= {"arrays": describe_arrays(arrays), "data": data}
         write_bytes(manifest, sealed_bytes(content, "checkpoint", finite=False))
     except BaseException:
         if not manifest.exists():
-            tensors.unlink(missing_ok=True)
+            for path in new:
+                path.unlink(missing_ok=True)
         raise
     return manifest
+
+
+def _write_large(
+    folder: Path, large: dict[str, NDArray[Any]], sound: set[str], new: list[Path]
+) -> dict[str, dict[str, Any]]:
+    """Write arrays as chunks; return what the manifest says about each: type, shape, and the chunks' checksums."""
+    about = describe_arrays(large)
+    return {name: about[name] | {"chunks": chunks.write_chunks(folder, large[name], sound, new)} for name in large}
 
 
 def load_checkpoint(
@@ -160,7 +182,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read(manifest: Path, only: tuple[str, ...]) -> Checkpoint:
-    content = _verify(manifest)
+    content = _verify(manifest, only=only)
     wanted = [name for name in content["arrays"] if name.startswith(only)]
     try:
         with safe_open(manifest.with_suffix(".safetensors"), framework="np") as file:
@@ -171,11 +193,23 @@ def _read(manifest: Path, only: tuple[str, ...]) -> Checkpoint:
         raise _RefusedError(f"has arrays that cannot be read: {error}") from None
     if describe_arrays(arrays) != {name: content["arrays"][name] for name in wanted}:
         raise _RefusedError("does not describe its arrays")
+    for name, about in content.get("chunked", {}).items():
+        if name.startswith(only):
+            try:
+                arrays[name] = chunks.read_chunks(manifest.parent, about)
+            except ValueError as error:
+                raise _RefusedError(f"has damaged arrays: {error}") from None
     return Checkpoint(content["frame"], arrays, decode(content["data"]))
 
 
-def _verify(manifest: Path) -> dict[str, Any]:
-    """Return the content of a manifest, if both files hold what was written to them."""
+def _verify(manifest: Path, sound: set[str] | None = None, only: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return the content of a manifest, if its files hold what was written to them.
+
+    Args:
+        manifest: the manifest.
+        sound: the checksums of chunks that are known to be whole.
+        only: the arrays whose names begin so are verified by who reads them, if they are in chunks.
+    """
     content = _manifest_content(manifest)
     tensors = manifest.with_suffix(".safetensors")
     try:
@@ -186,6 +220,12 @@ def _verify(manifest: Path) -> dict[str, Any]:
             raise _RefusedError("has damaged arrays: their sha256 is another")
     except OSError as error:
         raise _RefusedError(f"has arrays that cannot be read: {error.strerror or error}") from None
+    for name, about in content.get("chunked", {}).items():
+        if only is not None and name.startswith(only):
+            continue
+        for chunk in about["chunks"]:
+            if chunk not in (sound or ()) and not chunks.is_whole(chunks.chunk_path(manifest.parent, chunk), chunk):
+                raise _RefusedError(f"has damaged arrays: the chunk {chunk[:12]} is missing or has another content")
     return content
 
 
@@ -197,29 +237,48 @@ def _manifest_content(manifest: Path) -> dict[str, Any]:
         form, schema = content["format"], content["schema"]
     except OSError as error:
         raise _RefusedError(f"cannot be read: {error.strerror or error}") from None
-    except (InputError, KeyError):
+    except (InputError, KeyError, TypeError):
         raise _RefusedError("is damaged: it is not what was written") from None
     if form != FORMAT or schema not in _READ:
-        raise _RefusedError(f"is of schema {schema!r}; this version of ipe reads {_READ[0]} and {_READ[1]}")
+        raise _RefusedError(f"is of schema {schema!r:.40}; this version of ipe reads {_READ[0]} to {_READ[-1]}")
+    if not _is_sensible(content):
+        raise _RefusedError("describes no checkpoint: a field is missing or of a wrong kind")
     return content
 
 
-def _is_valid(manifest: Path) -> bool:
-    try:
-        _verify(manifest)
-    except _RefusedError:
+def _is_sensible(content: dict[str, Any]) -> bool:
+    """Whether a manifest has the fields of a checkpoint, and its chunks are as many as its large arrays take."""
+    kinds = {"frame": int, "size": int, "sha256": str, "arrays": dict, "data": dict}
+    if not all(isinstance(content.get(name), kind) for name, kind in kinds.items()):
         return False
-    return True
+    chunked = content.get("chunked", {})
+    return isinstance(chunked, dict) and all(map(chunks.is_described, chunked.values()))
 
 
-def _tidy(folder: Path, written: Path, keep: int, alone: bool) -> None:
-    """Remove what is not needed any more. Only who is alone can tell an unfinished file from an abandoned one."""
+def _chunks_of(manifest: Path, sound: set[str]) -> set[str] | None:
+    """Return the checksums of a checkpoint's chunks, empty if it has none; None if the checkpoint is not valid."""
+    try:
+        content = _verify(manifest, sound)
+    except _RefusedError:
+        return None
+    return {chunk for about in content.get("chunked", {}).values() for chunk in about["chunks"]}
+
+
+def _tidy(folder: Path, written: Path, keep: int, alone: bool, sound: set[str]) -> None:
+    """Remove what is not needed any more. Only who is alone can tell an unfinished file from an abandoned one, and a
+    chunk that nobody needs from one that somebody is about to share."""
     present = list(_files(folder))  # before the newest are chosen: what another process writes meanwhile stays
-    valid = (path for path in _manifests(folder) if path == written or _is_valid(path))
-    kept = {written.stem, *(path.stem for path in itertools.islice(valid, keep))}
+    present_chunks = chunks.chunk_files(folder)
+    valid = ((path, _chunks_of(path, sound)) for path in _manifests(folder))
+    newest = itertools.islice(((path, shared) for path, shared in valid if shared is not None), keep)
+    kept, needed = {written.stem}, {chunks.chunk_path(folder, name) for name in sound}
+    for path, shared in newest:
+        kept.add(path.stem)
+        needed |= {chunks.chunk_path(folder, name) for name in shared}
     files = [path for path in present if path.stem not in kept]
     if alone:
         files += [path for path in folder.iterdir() if PART.fullmatch(path.name)]
+        files += [path for path in present_chunks if path not in needed]
     else:
         files = [path for path in files if path.with_suffix(".json") in files]
     for path in sorted(files, key=lambda path: path.suffix != ".json"):  # manifests first: they vouch for the rest

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.numbers import seed_number
+from ipe.base.packages import missing_package
 from ipe.behaviours import BEHAVIOURS, Behaviour, View, sample_at
 from ipe.deep.environments import EnvironmentFailure
 from ipe.deep.networks import Architecture, split
@@ -54,8 +56,10 @@ def load_agent(
     Raises:
         InputError: naming the argument, or the file of the run that is missing, damaged or does not fit.
     """
+    wanted = None if seed is None else [seed_number(seed, "seed")]
+    seed_number(draws, "draws")
     trained = read_trained(run, setting=setting, which=which)
-    chosen = choose_seeds(trained, trained.unusable(), None if seed is None else [seed])[0]
+    chosen = choose_seeds(trained, trained.unusable(), wanted)[0]
     return TrainedAgent(trained, chosen, draws)
 
 
@@ -156,8 +160,16 @@ class TrainedAgent:
         Called with encoded observations (`encode`) the module returns the action values; its part `policy`, if a
         policy was learned, returns the policy's probabilities. The names in its `state_dict` are those of `tensors`.
         The policy of the update lift is solved for and is no network: such a module has no part `policy`.
+
+        Raises:
+            InputError: torch is not installed.
         """
-        from ipe.experiments.torch_networks import torch_networks
+        try:
+            from ipe.experiments.torch_networks import torch_networks
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise missing_package("to_torch", "torch") from None
 
         return torch_networks(self._net, self._exported(), self._trained.spec.scale)
 

@@ -161,11 +161,16 @@ def _run_here(ledger: Ledger, options: JobOptions) -> None:
             ledger.hear(job, progress)
             ledger.tell()
 
+        def stopped() -> bool:
+            if asked := ledger.stop.is_set():
+                ledger.say_stopping()
+            return asked
+
         ledger.begin(job)
         state, reason = attempt(
             ledger.store.folder,
             job.id,
-            stopped=ledger.stop.is_set,
+            stopped=stopped,
             report=report,
             say=ledger.notes.append,
             ask=partial(ledger.asked, job),

@@ -65,8 +65,12 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
     try:
         content = tomllib.loads(file.read_bytes().decode())
     except FileNotFoundError:
-        names = ", ".join(shipped_sweeps())
-        raise InputError(f"there is no file {path}, and no sweep of that name; those that have one: {names}") from None
+        names, close = ", ".join(shipped_sweeps()), did_you_mean(str(path), shipped_sweeps())
+        raise InputError(
+            f"there is no file {path}, and no sweep of that name{close}; those that have one: {names}"
+        ) from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder; a sweep is declared in a TOML file") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -56,7 +56,7 @@ class SweepProgress:
 class Ledger:
     """What has become of each job, as far as this process knows. The callback hears the progress of all jobs, `report`
     that of each; if one of them returns True, the sweep stops. `ask` hears the events of each job, and answers which
-    seeds are to stop."""
+    seeds are to stop. `stopping` is called when jobs are asked to write their checkpoints and end."""
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Ledger:
         callback: Callable[[SweepProgress], bool | None] | None = None,
         report: Callable[[Job, Progress], bool | None] | None = None,
         ask: Callable[[Job, list[dict[str, Any]]], dict[int, str]] | None = None,
+        stopping: Callable[[], object] | None = None,
     ) -> None:
         self.store, self.jobs, self.stop = store, list(jobs), stop
         self.done: set[str] = set()
@@ -77,6 +78,7 @@ class Ledger:
         self.waiting: deque[Job] = deque()
         self.postponed: list[tuple[float, Job]] = []
         self._callback, self._report, self._ask = callback, report, ask
+        self.say_stopping = stopping or (lambda: None)
         self._deaths: dict[str, tuple[Any, int]] = {}
         self._running: dict[str, tuple[int, int]] = {}
         self._size = {job.id: store.sweep.by_key[job.key].settings.frames * len(job.seeds) for job in self.jobs}

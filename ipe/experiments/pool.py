@@ -92,6 +92,8 @@ class Pool:
 
     def _stop(self) -> None:
         """Have the workers write their checkpoints and end; those that take too long are killed by `run`."""
+        if self.ledger.stop.is_set() and self._busy():
+            self.ledger.say_stopping()
         for worker in self._living:
             worker.process.terminate()
         deadline = time.monotonic() + STOP_SECONDS

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -46,6 +47,8 @@ from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, create_store, op
 from ipe.experiments.watchdog import HANG_SECONDS
 from ipe.updates import UPDATES
 
+_LARGE = 100_000_000
+"""The bytes from which on a checkpoint takes so long to write that it is said when a training stops."""
 Callback = Callable[[Progress], bool | None]
 """Called with the progress of a batch, about once a second; True stops the training, with a checkpoint."""
 
@@ -130,7 +133,8 @@ def train(
         progress: whether to print how far the training has come, to standard error: in place in a terminal or a
             notebook, else a line every half minute.
         say: called with sentences before the training starts: how images are read, and how long a long training will
-            take, for which it is measured for some seconds. Default: they go to standard error, if `progress` is on.
+            take, for which it is measured for some seconds; and when it stops with large checkpoints to write.
+            Default: they go to standard error, if `progress` is on.
 
     Returns:
         How each seed ended, and the records of all seeds.
@@ -141,7 +145,7 @@ def train(
     """
     if isinstance(settings, str):
         settings = default_settings(settings)
-    chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
+    chosen = _seeds_of(seeds)
     folder = Path(out) if out is not None else default_folder(settings)
     heard = check_callbacks(callbacks)
     options, count = _options(checkpoint_seconds, processes, tensorboard, bool(heard))
@@ -152,14 +156,17 @@ def train(
     sweep = Sweep.of_one(settings, chosen, evaluating_from(evaluate_every, evaluate_episodes))
     jobs = _jobs(sweep, spec, count, batch_seeds)
     library.choose(architecture(settings, spec))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a run needs a new or an empty folder")
+    if folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"{folder} exists and is not an empty folder; choose another, or resume the run in it")
     check_training_memory(settings, spec, [len(job.seeds) for job in jobs[: max(count, 1)]])
-    if say is not None or progress:
-        Announcement(settings, spec).say(say or to_standard_error, sweep, jobs, count)
+    say = say or (to_standard_error if progress else None)
+    if say is not None:
+        Announcement(settings, spec).say(say, sweep, jobs, count)
     store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
     with _alone(store.folder):
-        return _train(store, options, count, callback, progress, heard)
+        return _train(store, options, count, callback, progress, heard, say)
 
 
 def training_jobs(
@@ -177,10 +184,17 @@ def training_jobs(
     Raises:
         InputError: for an environment or settings that do not fit.
     """
-    chosen = read_seeds(seeds if isinstance(seeds, int) else [int(seed) for seed in seeds])
+    chosen = _seeds_of(seeds)
     sweep = Sweep.of_one(settings, chosen)
     count = available_cores() if processes is None else processes
     return sweep, _jobs(sweep, _spec(settings, chosen), count, batch_seeds)
+
+
+def _seeds_of(seeds: Any) -> list[int]:
+    """How many seeds, or which: a list, or another sequence of whole numbers, as NumPy's arrays are."""
+    if isinstance(seeds, str | bytes) or not isinstance(seeds, Iterable):
+        return read_seeds(seeds)
+    return read_seeds([seed.item() if hasattr(seed, "item") else seed for seed in seeds])
 
 
 def _spec(settings: TrainingSettings, seeds: Sequence[int]) -> EnvironmentSpec:
@@ -210,6 +224,7 @@ def resume(
     callback: Callback | None = None,
     callbacks: Sequence[deep_callbacks.Callback] = (),
     progress: bool = True,
+    say: Say | None = None,
 ) -> TrainingResult:
     """Go on with a run that was stopped, as if it had never been stopped: the same bytes come out.
 
@@ -217,7 +232,7 @@ def resume(
         folder: the folder of the run. A run of an earlier version is turned into one of this version.
         frames: the number of frames that the run is to have in all. Default: as many as it was begun with. A seed that
             a callback has stopped stays stopped.
-        processes, checkpoint_seconds, tensorboard, callback, callbacks, progress: as in `train`.
+        processes, checkpoint_seconds, tensorboard, callback, callbacks, progress, say: as in `train`.
     """
     heard = check_callbacks(callbacks)
     options, count = _options(checkpoint_seconds, processes, tensorboard, bool(heard))
@@ -227,7 +242,8 @@ def resume(
         store = carry_over(read_old_run(path)) if is_old_run(path) else open_run(path)
         if frames is not None:
             store = with_more_frames(store, frames)
-        return _train(store, options, count, callback, progress, heard)
+        say = say or (to_standard_error if progress else None)
+        return _train(store, options, count, callback, progress, heard, say)
 
 
 def open_run(folder: str | os.PathLike[str]) -> Store:
@@ -267,11 +283,18 @@ def _train(
     callback: Callback | None,
     shown: bool,
     callbacks: Sequence[deep_callbacks.Callback],
+    say: Say | None,
 ) -> TrainingResult:
     printed = PrintedProgress(len(store.sweep.seeds)) if shown else None
     numbers = {job.id: i for i, job in enumerate(store.jobs)}
+    sizes: dict[str, int] = {}
+
+    def say_stopping() -> None:
+        if say is not None and max(sizes.values(), default=0) >= _LARGE:
+            say(_about_stopping(max(sizes.values())))
 
     def report(job: Job, progress: Progress) -> bool | None:
+        sizes[job.id] = progress.memory * len(job.seeds)
         numbered = replace(progress, batch=numbers[job.id])
         if printed is not None:
             printed.show(numbered)
@@ -281,7 +304,7 @@ def _train(
         options = replace(options, hang_seconds=None)
     with stopping() as stop:
         calling = Calling(callbacks, store, stop.set)
-        ledger = Ledger(store, store.jobs, stop, report=report, ask=calling.ask)
+        ledger = Ledger(store, store.jobs, stop, report=report, ask=calling.ask, stopping=say_stopping)
         try:
             run_jobs(ledger, options, processes)
         finally:
@@ -297,6 +320,11 @@ def _train(
     (runs,) = read_runs(store.folder)
     tables = runs.episodes, runs.progress, ledger.notes, runs.evaluations
     return TrainingResult(store.folder, status_of(ledger), runs.outcomes, *tables)
+
+
+def _about_stopping(size: int) -> str:
+    written = f"of up to {size / 1e6:.0f} MB; what the last one holds already is not written again"
+    return f"stopping: each process writes a checkpoint {written} (a second Ctrl-C does not wait for it)"
 
 
 @contextlib.contextmanager
