@@ -17,6 +17,7 @@ from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values, policy_values, random_policy
 from ipe.polytope import polytope_projection, value_polytope
 from ipe.polytope.outer import envelope
+from ipe.polytope.planar import signed_area
 from tests.strategies import generators, mdps
 from tests.tiers import examples
 
@@ -91,12 +92,26 @@ def test_with_one_other_state_both_bounds_are_true(seed: int) -> None:
             assert not one_other_state(mdp, point, 0.0)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_hull_holds_every_policy_and_is_no_larger_than_its_deterministic_ones(seed: int) -> None:
+    mdp = zoo.garnet(4, 2, 3, seed=seed, gamma=0.9)
+    projection = polytope_projection(mdp, (1, 3), policies=0)
+    corners = np.stack([policy_values(mdp, pi).v[[1, 3]] for pi in deterministic_policies(mdp)])
+    assert projection.hull is not None
+    for corner in projection.hull:
+        assert np.abs(corners - corner).max(axis=1).min() < 1e-7
+    values = np.stack([policy_values(mdp, random_policy(mdp, k)).v[[1, 3]] for k in range(50)])
+    assert not projection.excluded(np.concatenate([corners, values]), 1e-7).any()
+    centre = projection.hull.mean(axis=0)
+    assert projection.excluded(centre + 1.01 * (projection.hull - centre)).all()
+
+
 def test_of_two_states_it_is_the_polytope() -> None:
     mdp = zoo.dadashi(1)
     projection, polytope = polytope_projection(mdp, (0, 1)), value_polytope(mdp)
     assert len(projection.pieces) == 1
     assert projection.undecided(40) == 0.0
-    assert sum(len(polygon) for polygon in projection.outer) == sum(len(polygon) for polygon in polytope.polygons)
+    assert sum(signed_area(polygon) for polygon in projection.outer) == pytest.approx(polytope.area, rel=1e-9)
 
 
 def test_wrong_arguments_are_refused() -> None:

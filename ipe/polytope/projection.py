@@ -9,19 +9,24 @@ actions in every state. So it is enclosed:
   (`two_state_mdp`). The union over many such policies is achieved: each of its points has a policy that is known.
 - **From without.** Whatever the other states do, :math:`m_0(V_1) \le V_0 \le M_0(V_1)` and
   :math:`m_1(V_0) \le V_1 \le M_1(V_0)` with the curves of `ipe.polytope.outer`. Beyond, no policy has these values.
+  These bounds let the other states follow one policy for the first state and another one for the second, so they are
+  loosest where one of the two is to have a high value and the other a low one. Where the deterministic policies can be
+  counted, the convex hull of their values cuts that off: along a mixture of actions in one state the values move on a
+  straight line (Dadashi et al., 2019), so that no :math:`c_0 V(s_0) + c_1 V(s_1)` exceeds its greatest value among
+  deterministic policies.
 
-Between the two nothing is claimed. The greatest and the least values are points of both. The outer bound lets the
-other states follow one policy for the first state and another one for the second, so it is loosest where one of the
-two states is to have a high value and the other a low one.
+Between the two nothing is claimed. The greatest and the least values are points of both.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial import ConvexHull, QhullError
 
 from ipe.base.arrays import Array, Mask
 from ipe.base.numbers import whole_number
@@ -31,12 +36,15 @@ from ipe.mdp import FiniteMDP
 from ipe.planning.policies import random_policy, uniform_policy
 from ipe.polytope.boundary import boundary_walk, meet
 from ipe.polytope.outer import Envelope, envelope
-from ipe.polytope.planar import signed_area, simple_loops
+from ipe.polytope.planar import sides, signed_area, simple_loops
 from ipe.polytope.polytope import ValuePolytope, check_points, value_polytope
 from ipe.polytope.reduction import check_two_states
 
 SOLVES = 60
 """MDPs that may be solved for each of the four curves."""
+ENUMERATED = 5000
+"""Deterministic policies up to which all their values are computed."""
+ENUMERATED_STATES = 30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +63,9 @@ class PolytopeProjection:
     """The curves m and M of the first state, and of the second."""
     box: tuple[Array, Array]
     """The least and the greatest values of the two states."""
+    hull: Array | None
+    """The corners, counterclockwise, of the convex hull of all deterministic policies' values; None if they are too
+    many to count, or lie on a line."""
 
     def achieved(self, v: Any, tolerance: float = 1e-9) -> Mask:
         """Which points are the values of a policy that is known: those in one of the pieces.
@@ -91,6 +102,8 @@ class PolytopeProjection:
             x, t = points[..., i], np.clip(points[..., 1 - i], self.box[0][1 - i], self.box[1][1 - i])
             outside |= x < _at(low, t).min(axis=-1) - beyond
             outside |= x > _at(high, t).max(axis=-1) + beyond
+        for start, end in [] if self.hull is None else sides(self.hull):
+            outside |= _right_of(points, start, end) > beyond
         return outside
 
     def undecided(self, n: int = 100) -> float:
@@ -142,7 +155,8 @@ def polytope_projection(
     rng = np.random.default_rng(seed)
     tried = [uniform_policy(mdp), *found, *_more(mdp, found, count, rng)]
     pieces = tuple(value_polytope(mdp, chosen, pi) for pi in _without_repeats(tried, chosen))
-    return PolytopeProjection(mdp, chosen, pieces, _outline(bounds, mdp.gamma), bounds, box)
+    hull = _hull(mdp, chosen)
+    return PolytopeProjection(mdp, chosen, pieces, _outline(bounds, mdp.gamma, hull), bounds, box, hull)
 
 
 def _curves(mdp: FiniteMDP, states: tuple[int, int], i: int, box: tuple[Array, Array]) -> tuple[Envelope, Envelope]:
@@ -155,14 +169,58 @@ def _at(curve: Envelope, t: Array) -> Array:
     return np.asarray(intercepts + np.multiply.outer(t, slopes))
 
 
-def _outline(bounds: tuple[tuple[Envelope, Envelope], tuple[Envelope, Envelope]], gamma: float) -> tuple[Array, ...]:
-    """The polygons between the four curves."""
+def _right_of(points: Array, start: Array, end: Array) -> Array:
+    """How far points (..., 2) lie to the right of the way from start to end."""
+    way = end - start
+    across = way[1] * (points[..., 0] - start[0]) - way[0] * (points[..., 1] - start[1])
+    return np.asarray(across / (float(np.hypot(*way)) or 1.0))
+
+
+def _hull(mdp: FiniteMDP, states: tuple[int, int]) -> Array | None:
+    """The convex hull of the values of all deterministic policies, if there are few and it has an area."""
+    actions = [np.flatnonzero(row) for row in mdp.allowed[~mdp.terminal]]
+    if math.prod(len(a) for a in actions) > ENUMERATED or len(actions) > ENUMERATED_STATES:
+        return None
+    live = np.flatnonzero(~mdp.terminal)
+    choices = np.stack(np.meshgrid(*actions, indexing="ij"), axis=-1).reshape(-1, len(actions))
+    rows = mdp.transitions.toarray()[:, live]
+    pairs = live * mdp.n_actions + choices
+    v = np.linalg.solve(np.eye(len(live)) - mdp.gamma * rows[pairs], mdp.rewards.ravel()[pairs][..., None])[..., 0]
+    values = v[:, np.searchsorted(live, states)]
+    try:
+        return np.asarray(values[ConvexHull(values).vertices])
+    except QhullError:  # a point or a segment
+        return None
+
+
+def _cut(polygon: Array, hull: Array) -> Array:
+    """The part of a polygon inside a convex one (Sutherland and Hodgman)."""
+    for start, end in sides(hull):
+        kept: list[Array] = []
+        right = _right_of(polygon, start, end)
+        for i in range(len(polygon)):
+            j = (i + 1) % len(polygon)
+            if right[i] <= 0:
+                kept.append(polygon[i])
+            if (right[i] <= 0) != (right[j] <= 0):
+                kept.append(polygon[i] + (polygon[j] - polygon[i]) * (right[i] / (right[i] - right[j])))
+        polygon = np.array(kept).reshape(-1, 2)
+    return polygon
+
+
+def _outline(
+    bounds: tuple[tuple[Envelope, Envelope], tuple[Envelope, Envelope]], gamma: float, hull: Array | None
+) -> tuple[Array, ...]:
+    """The polygons between the four curves, inside the hull."""
     first, second = (
         (np.concatenate([m.lines[0], M.lines[0]]), np.concatenate([m.lines[1], M.lines[1]])) for m, M in bounds
     )
     values = meet((first[0][:, None], first[1][:, None]), second)
     blur = 64 * np.finfo(float).eps * max(np.abs(first[0]).max(), np.abs(second[0]).max()) / (1 - gamma)
-    return tuple(loop for loop in simple_loops(boundary_walk((first, second), values, blur), blur) if len(loop) > 2)
+    loops = simple_loops(boundary_walk((first, second), values, blur), blur)
+    if hull is not None:
+        loops = [_cut(loop, hull) for loop in loops]
+    return tuple(loop for loop in loops if len(loop) > 2)
 
 
 def _more(mdp: FiniteMDP, found: list[Array], count: int, rng: np.random.Generator) -> Iterator[Array]:
