@@ -1,4 +1,4 @@
-"""The exact evaluation policy on MDPs of five structures, beside other solvers of the same problem.
+"""The exact evaluation policy on MDPs of six structures, beside other solvers of the same problem.
 
     python benchmarks/exact.py                                  # Garnets in every norm, some 40 minutes on two cores
     python benchmarks/exact.py --structure grid queue smooth --solvers ipe highs-ipx clarabel-box pdlp --peer-limit 60
@@ -11,10 +11,10 @@ sizes. Every row runs in a process of its own. A solver ends its rows when one t
 `--peer-limit`), or when ten times the last one would. Clarabel and PDLP prove no
 gap: theirs is what this library's lower bound of the same run proves for their residual.
 
-Structures: `garnet` (4 actions, 5 random successors), `grid` (slippery, 4 moves), `queue` (3 services), `walk` (on a
-ring), `smooth` (a line of points, normal noise over some 40 of them). Values: 20 sweeps of value iteration from zero
-(`value-iteration`), or those of a random policy with 1% of noise (`noisy`, the default of queue, walk and smooth, where
-20 sweeps are far from converged), or noise alone.
+Structures: `garnet` (4 actions, 5 random successors), `thin-garnet` (3 and 3), `grid` (slippery, 4 moves), `queue` (3
+services), `walk` (on a ring), `smooth` (a line of points, normal noise over some 40 of them). Values: 20 sweeps of
+value iteration from zero (`value-iteration`), or those of a random policy with 1% of noise (`noisy`, the default of
+queue, walk and smooth, where 20 sweeps are far from converged), or noise alone.
 
 Peers, each where it is installed, at its default accuracy unless said otherwise: HiGHS's interior point without
 crossover (`highs-ipx`, to 1e-10, for l1 and l-inf), cvxpy with Clarabel on the box form and on the simplex form (one
@@ -44,6 +44,7 @@ from ipe.mdp import FiniteMDP
 SOLVERS = ("ipe", "highs-ipx", "clarabel-box", "clarabel-simplex", "pdlp")
 STRUCTURES: dict[str, Callable[[int], FiniteMDP]] = {
     "garnet": lambda n: ipe.zoo.garnet(n, 4, 5, seed=0, gamma=0.95),
+    "thin-garnet": lambda n: ipe.zoo.garnet(n, 3, 3, seed=0, gamma=0.95),
     "grid": lambda n: ipe.zoo.slippery_grid(max(2, round(math.sqrt(n)))),
     "queue": ipe.zoo.queue,
     "walk": ipe.zoo.ring_walk,
@@ -150,7 +151,7 @@ def import_solver(solver: str) -> None:
 def run_row(options: argparse.Namespace) -> None:
     """One row, in this process; prints it as JSON."""
     mdp = STRUCTURES[options.row](options.states)
-    usual = "value-iteration" if options.row in ("garnet", "grid") else "noisy"
+    usual = "value-iteration" if options.row in ("garnet", "thin-garnet", "grid") else "noisy"
     q = values_of(mdp, options.values or usual)
     import_solver(options.solver)
     times: list[tuple[float, float]] = []

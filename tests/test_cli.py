@@ -195,6 +195,15 @@ def test_zoo_lists_and_shows(run: Run, tmp_path: Path) -> None:
     assert run("zoo", "m.json")[1].splitlines()[2:-1] == run("zoo", "chain:n=3,slip=0.1")[1].splitlines()[2:-1]
 
 
+def test_polytope_of_two_chosen_states(run: Run, tmp_path: Path) -> None:
+    name = "garnet:n_states=4,n_actions=2,successors=2"
+    for others, said in (("uniform", "the other states following the uniform policy"), ("any", "following any policy")):
+        code, out, err = run("polytope", name, "--states", "0,2", "--others", others, "--out", f"{others}.svg")
+        assert (code, err) == (0, "")
+        assert said in out
+        assert (tmp_path / f"{others}.svg").exists()
+
+
 @pytest.mark.parametrize("suffix", tiered([".svg", ".png", ".pdf"], ".svg"))
 def test_draw_and_polytope(run: Run, tmp_path: Path, suffix: str) -> None:
     start = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix]
@@ -356,6 +365,11 @@ WRONG = {
     "solve chain:terminal=1 --values 1,2": "chain: terminal must be true or false, found 1",
     "zoo nothing": "there is no file 'nothing', and the zoo has no such MDP",
     "draw garnet --out x.svg": "a drawing holds at most 12 states; this MDP has 1000",
+    "polytope garnet --out x.svg --states 1": "--states must be two states, as in 0,5; found '1'",
+    "polytope garnet --out x.svg --states 1,x": "--states must be two states, as in 0,5; found '1,x'",
+    "polytope garnet --out x.svg --states 1,1": "states must be two different states, found 1 twice",
+    "polytope garnet --out x.svg --states 1,1000 --others any": "states[1] must be a whole number from 0 to 999",
+    "polytope switch-stay --out x.svg --others any": "--others is about the states other than --states",
     "polytope garnet --out x.svg": "exactly two states that are not terminal; this one has 1000",
     "solve switch-stay --values ١,٢": "there is no file '١,٢', and '١' is not a number",
     "solve switch-stay --values 1,2 --rtol １": "--rtol must be a number, found '１'",

@@ -4,6 +4,7 @@ from ipe.figures.certificate import draw_certificate
 from ipe.figures.learning import learning_curves
 from ipe.figures.mdp import draw_mdp
 from ipe.figures.polytope import draw_polytope, draw_value_map
+from ipe.figures.projection import draw_projection
 from ipe.figures.sensitivity import draw_sensitivity
 from ipe.figures.style import OKABE_ITO, new_figure, save_figure, style
 from ipe.figures.trajectories import draw_epsilon, draw_paths
@@ -15,6 +16,7 @@ __all__ = [
     "draw_mdp",
     "draw_paths",
     "draw_polytope",
+    "draw_projection",
     "draw_sensitivity",
     "draw_value_map",
     "learning_curves",

@@ -76,7 +76,7 @@ def panels(polytope: ValuePolytope, view: Array, count: int, more: Sequence[Arti
 
 def set_axes(ax: Axes, polytope: ValuePolytope, view: Array) -> None:
     """Labels and limits: one unit of value is as long in both directions."""
-    first, second = (_plain(polytope.mdp.state_name(s)) for s in polytope.states)
+    first, second = (plain(polytope.mdp.state_name(s)) for s in polytope.states)
     ax.set(xlabel=f"$V$({first})", ylabel=f"$V$({second})", aspect="equal", xlim=view[:, 0], ylim=view[:, 1])
 
 
@@ -88,7 +88,7 @@ def root_figure(ax: Axes) -> Figure:
 
 def polytope_handles(polytope: ValuePolytope) -> list[Artist]:
     """The legend's entries for the polytope."""
-    first, second = (_plain(polytope.mdp.state_name(s)) for s in polytope.states)
+    first, second = (plain(polytope.mdp.state_name(s)) for s in polytope.states)
     what = "value polytope: the values of all policies"
     area = Patch(facecolor=_FILL, edgecolor=EDGE, label=what)
     return [
@@ -118,7 +118,7 @@ def _policy_names(polytope: ValuePolytope) -> dict[tuple[float, float], str]:
     spread, size = np.ptp(polytope.vertices, axis=0).max(), np.abs(polytope.vertices).max()
     same = max(1e-6 * spread, 1e-12 * size)
     for actions, value in zip(polytope.deterministic_policies, polytope.vertices, strict=True):
-        name = ", ".join(_plain(polytope.mdp.action_name(int(a))) for a in actions)
+        name = ", ".join(plain(polytope.mdp.action_name(int(a))) for a in actions)
         twin = next((at for at in names if np.abs(value - at).max() <= same), None)
         if twin is None:
             names[float(value[0]), float(value[1])] = name
@@ -175,6 +175,6 @@ def _near_others(label: Label, anchors: Array, anchor: Array) -> Array:
     return np.asarray(np.clip(1.0 - distance / 0.2, 0.0, 1.0).max(axis=1, initial=0.0))
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name as it is: a dollar sign in it does not start mathematics."""
     return name.replace("$", r"\$")

@@ -84,8 +84,9 @@ def solve_l2(
     point = _evaluate(problem, v, problem.residuals(v))
     best_v, best_f, best_gap, products, idle = point.v, point.f, _gap(problem, point), 0, 0
     watch.note(NAME, products, best_v, best_f, best_gap, max(rtol * best_f, floor))
+    length: float | None = None
     while best_gap > max(rtol * best_f, floor) and idle < PATIENCE and products < max_iterations:
-        point, used = _identify(problem, point, preconditioner, watch)
+        point, length, used = _identify(problem, point, preconditioner, length, watch)
         products += used
         point, used = _subspace(problem, point, preconditioner, max(rtol * point.f, floor), watch)
         products += used
@@ -129,24 +130,41 @@ def _free(problem: BoxProblem, point: _Point) -> Mask:
     return ~held & problem.constrained
 
 
-def _identify(problem: BoxProblem, point: _Point, preconditioner: Array, watch: Watch) -> tuple[_Point, int]:
-    """Projected steps along the scaled gradient, until the set of held states stays the same."""
+def _identify(
+    problem: BoxProblem, point: _Point, preconditioner: Array, length: float | None, watch: Watch
+) -> tuple[_Point, float | None, int]:
+    """Projected steps along the scaled gradient, until the set of held states stays the same.
+
+    Args:
+        problem, point, preconditioner, watch: the problem, where to start, the scaling, and who is told.
+        length: what would have been the best length of the last such step, a multiple of the scaled gradient. The next
+            step gets it, which spares the product that would find its best length. None before the first step.
+
+    Returns:
+        The point, the best length of its last step, and the number of products.
+    """
     products = 0
     for _ in range(IDENTIFICATION_STEPS):
         watch.check()
         free = _free(problem, point)
         direction = np.where(free, -preconditioner * point.g, 0.0)
-        curvature = problem.gamma**2 * weighted_norm(problem.rows.times(direction), problem.d, "l2") ** 2
-        slope = dot(point.g, direction)
-        if not (slope < 0 < curvature):
-            return point, products
-        following, used = _line_search(problem, point, direction, -slope / curvature)
-        products += 1 + used
+        if length is None:
+            curvature = problem.gamma**2 * weighted_norm(problem.rows.times(direction), problem.d, "l2") ** 2
+            slope = dot(point.g, direction)
+            products += 1
+            if not (slope < 0 < curvature):
+                return point, None, products
+            length = -slope / curvature
+        following, best, used = _line_search(problem, point, direction, length)
+        products += used
+        if following is point:
+            return point, None, products
+        length = best
         settled = np.array_equal(free, _free(problem, following))
         point = following
         if settled:
             break
-    return point, products
+    return point, length, products
 
 
 def _subspace(
@@ -160,7 +178,7 @@ def _subspace(
     step, products = _newton_step(problem, point, free, size, preconditioner, target, watch)
     if products == 0:
         return point, 0
-    point, used = _line_search(problem, point, step, 1.0)
+    point, _, used = _line_search(problem, point, step, 1.0)
     return point, products + used
 
 
@@ -216,11 +234,15 @@ def _in_single(problem: BoxProblem, preconditioner: Array) -> bool:
     return problem.rows.matrix.nnz >= THREADED_FROM and even
 
 
-def _line_search(problem: BoxProblem, point: _Point, direction: Array, step: float) -> tuple[_Point, int]:
+def _line_search(problem: BoxProblem, point: _Point, direction: Array, step: float) -> tuple[_Point, float | None, int]:
     r"""The first of step, step/2, step/4, ... whose projection lowers f enough; or stay.
 
     The change of f is taken as :math:`g^\top s + \frac12 \|\gamma P s\|_W^2`, which stays accurate when it is far
     smaller than the rounding of f itself.
+
+    Returns:
+        The point, the multiple of the direction that would have been best along the projected step (None if there was
+        no step), and the number of products.
     """
     for tries in range(1, MAX_HALVINGS):
         v = problem.clip(point.v + step * direction)
@@ -230,9 +252,12 @@ def _line_search(problem: BoxProblem, point: _Point, direction: Array, step: flo
             break
         change = problem.rows.times(moved)
         change *= problem.gamma
-        if promised + 0.5 * weighted_norm(change, problem.d, "l2") ** 2 <= 1e-4 * promised:
+        curvature = weighted_norm(change, problem.d, "l2") ** 2
+        if promised + 0.5 * curvature <= 1e-4 * promised:
             if not problem.all_rows:
                 change[problem.d == 0] = 0.0
-            return _evaluate(problem, v, point.delta + change), tries
+            change += point.delta
+            best = step * -promised / curvature if curvature > 0 else None
+            return _evaluate(problem, v, change), best, tries
         step *= 0.5
-    return point, tries
+    return point, None, tries

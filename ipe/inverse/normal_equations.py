@@ -15,7 +15,10 @@ hubs, which many rows lead to, make any order wide, but they cost little when th
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from time import monotonic
@@ -138,6 +141,8 @@ class NormalEquations:
         self.failed = False
         """Whether no system could be factorised, so that no further progress is possible."""
         self._kept: tuple[Array, Any] | None = None
+        self._held: list[Any] = []
+        self._worker: Executor | None = None
         self._seconds = self._work.flops / FASTEST
 
     @cached_property
@@ -162,7 +167,10 @@ class NormalEquations:
         if self._seconds > self.watch.remaining:
             raise TimeOverError
         started = monotonic()
-        solve = self.watch.run(factorise)
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(1)
+            weakref.finalize(self, _release, self._held, self._worker)
+        solve = self.watch.run(factorise, self._worker)
         self._seconds = monotonic() - started  # each one has the same pattern, and takes as long as the last
         return solve
 
@@ -192,12 +200,13 @@ class NormalEquations:
         matrix = self._gram(theta).toarray() if self._thin else np.array(self._gram(theta))
         matrix[np.diag_indices_from(matrix)] += e
         if g is not None:
-            matrix -= np.outer(g, g / total)
+            for rows in np.array_split(np.arange(len(g)), len(g) // 256 + 1):  # without a second matrix
+                matrix[rows[0] : rows[-1] + 1] -= np.outer(g[rows], g / total)
         diagonal = matrix.diagonal().copy()
         for regularisation in (0.0, *REGULARISATIONS):
             matrix[np.diag_indices_from(matrix)] = diagonal * (1.0 + regularisation)
             try:
-                solve = cholesky(matrix, self.watch.check)
+                solve = cholesky(matrix, self.watch)
             except np.linalg.LinAlgError:  # rounding has made the matrix indefinite
                 mirror(matrix)
                 continue
@@ -206,14 +215,23 @@ class NormalEquations:
         return np.zeros_like
 
     def _sparse(self, theta: Array, e: Array, g: Array | None, total: float) -> Solve:
+        # SuperLU's memory is given back only if a factor is dropped in the thread that made it. So this list holds the
+        # only reference to a factor, and each thread empties it before it makes the next.
+        held = self._held
+        held.clear()
         matrix = sparse.csc_array(self._gram(theta))
         matrix.setdiag((matrix.diagonal() + e) * (1.0 + REGULARISATIONS[0]) + np.finfo(float).tiny)
         try:
-            factor = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+            held.append(
+                splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+            )
         except RuntimeError:  # SuperLU met a pivot of exactly 0
             self.failed = True
             return np.zeros_like
-        solve: Solve = factor.solve
+
+        def solve(b: Array) -> Array:
+            return np.asarray(held[0].solve(b))
+
         return self._refined(solve if g is None else _rank_one_less(solve, g, total), theta, e, g, total)
 
     def _refined(self, solve: Solve, theta: Array, e: Array, g: Array | None, total: float) -> Solve:
@@ -243,6 +261,13 @@ class NormalEquations:
                 product = self.watch.run(partial(np.matmul, scaled.T, scaled))
             self._kept = theta, product
         return self._kept[1]
+
+
+def _release(held: list[Any], worker: Executor) -> None:
+    """Drop the last factor in the thread that made it, and end that thread."""
+    with suppress(RuntimeError):  # at the end of the program no thread takes work any more
+        worker.submit(held.clear)
+    worker.shutdown(wait=False)
 
 
 def _rank_one_less(solve: Solve, g: Array, total: float) -> Solve:

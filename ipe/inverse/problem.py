@@ -13,6 +13,7 @@ over :math:`[\min_a Q(s,a), \max_a Q(s,a)]`. So the paper's problem
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -150,7 +151,7 @@ class BoxSolution:
 def weighted_norm(x: Array, d: Array, norm: Norm) -> float:
     r""":math:`\sqrt{\sum d x^2}` (l2), :math:`\sum d |x|` (l1) or :math:`\max d |x|` (l-inf)."""
     if norm == "l2":
-        return float(np.sqrt(dot(d, x * x)))
+        return math.sqrt(float(np.einsum("i,i,i->", d, x, x)))
     if norm == "l1":
         return dot(d, np.abs(x))
     return float((d * np.abs(x)).max(initial=0.0))

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ipe.base.arrays import Array
@@ -22,6 +23,7 @@ BLOCKS = 4
 last bits of the result, does not depend on the number of cores."""
 
 
+_Sparse = TypeVar("_Sparse", sparse.csr_array, sparse.csc_array)
 _Block: TypeAlias = tuple[slice, sparse.csr_array, sparse.csc_array]
 
 
@@ -47,10 +49,11 @@ class Rows:
         blocks = []
         for first, last in pairwise(edges):
             i, j = m.indptr[first], m.indptr[last]
-            part = sparse.csr_array(
-                (m.data[i:j], m.indices[i:j], m.indptr[first : last + 1] - i), shape=(last - first, self.n_columns)
-            )
-            blocks.append((slice(first, last), part, part.T))
+            parts = m.data[i:j], m.indices[i:j], m.indptr[first : last + 1] - i
+            shape = last - first, self.n_columns
+            by_rows = _sharing(sparse.csr_array(shape, dtype=m.dtype), *parts)
+            transposed = _sharing(sparse.csc_array(shape[::-1], dtype=m.dtype), *parts)
+            blocks.append((slice(first, last), by_rows, transposed))
         return blocks
 
     @cached_property
@@ -92,5 +95,12 @@ class Rows:
         return total
 
 
+def _sharing(matrix: _Sparse, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any]) -> _Sparse:
+    """An empty sparse matrix, filled with views. SciPy's constructors copy a view of less than half an array."""
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
 def _squared(block: sparse.csc_array) -> sparse.csc_array:
-    return sparse.csc_array((block.data * block.data, block.indices, block.indptr), shape=block.shape)
+    empty = sparse.csc_array(block.shape, dtype=block.dtype)
+    return _sharing(empty, block.data * block.data, block.indices, block.indptr)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from threading import Thread
 from time import monotonic
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -92,36 +92,26 @@ class Watch:
         if self.remaining == 0.0:
             raise TimeOverError
 
-    def run(self, work: Callable[[], T]) -> T:
+    def run(self, work: Callable[[], T], worker: Executor | None = None) -> T:
         """The result of a long call of compiled code, while the clock and Ctrl-C are heard.
 
-        The call runs in a thread. When the time is over or Ctrl-C is pressed, nobody waits for its end: compiled code
-        cannot be interrupted, so the thread ends its call in the background, and its result is dropped.
+        The call runs in another thread. When the time is over or Ctrl-C is pressed, nobody waits for its end: compiled
+        code cannot be interrupted, so the thread ends its call in the background, and its result is dropped.
 
         Args:
             work: the call, which must release Python's interpreter lock while it computes.
+            worker: the thread to run it in; by default a new one.
 
         Raises:
             TimeOverError: no time is left.
         """
-        done: list[T] = []
-        failed: list[BaseException] = []
-
-        def call() -> None:
-            try:
-                done.append(work())
-            except BaseException as error:  # raised again below, in the thread that waits
-                failed.append(error)
-
-        thread = Thread(target=call)
-        thread.start()
-        while thread.is_alive():
-            thread.join(min(POLL_SECONDS, self.remaining))
-            if thread.is_alive():
-                self.check()
-        if failed:
-            raise failed[0]
-        return done[0]
+        thread = worker or ThreadPoolExecutor(1)
+        future = thread.submit(work)
+        if worker is None:
+            thread.shutdown(wait=False)
+        while not wait([future], timeout=min(POLL_SECONDS, self.remaining)).done:
+            self.check()
+        return future.result()
 
 
 class StartWatch(Watch):

@@ -46,7 +46,7 @@ def two_state_mdp(mdp: FiniteMDP, states: Sequence[int], policy: Any = None) -> 
         FiniteMDP(3 states, 2 actions, gamma=0.95, 1 terminal, stochastic)
     """
     check_mdp(mdp)
-    chosen = _check_states(mdp, states)
+    chosen = list(check_two_states(mdp, states))
     pi = uniform_policy(mdp) if policy is None else check_policy(mdp, policy)
     others = np.ones(mdp.n_states, dtype=bool)
     others[chosen] = False
@@ -73,7 +73,8 @@ def two_state_mdp(mdp: FiniteMDP, states: Sequence[int], policy: Any = None) -> 
     )
 
 
-def _check_states(mdp: FiniteMDP, states: Sequence[int]) -> list[int]:
+def check_two_states(mdp: FiniteMDP, states: Sequence[int]) -> tuple[int, int]:
+    """Two different states that are not terminal, or an `InputError` that names what is wrong."""
     try:
         first, second = states
     except (TypeError, ValueError):
@@ -84,7 +85,7 @@ def _check_states(mdp: FiniteMDP, states: Sequence[int]) -> list[int]:
     for i, s in enumerate(chosen):
         if mdp.terminal[s]:
             raise InputError(f"states[{i}] = {s} is terminal: its value is 0 for every policy")
-    return chosen
+    return chosen[0], chosen[1]
 
 
 def _others(
