@@ -29,7 +29,7 @@ from ipe.experiments.store import open_store
 from ipe.experiments.trained import read_trained
 from ipe.experiments.training import open_run
 from tests.deep_helpers import DRIFT, advance, result, small
-from tests.needs import Run
+from tests.needs import Run, posix
 from tests.sweep_helpers import small_sweep
 
 EVALUATING = Evaluating(every=150, episodes=3)
@@ -285,6 +285,20 @@ def test_a_sweep_declares_evaluations_in_its_file(tmp_path: Path) -> None:
     assert not list((tmp_path / "sweep").glob("results/*/*.best"))  # this sweep keeps no networks
     with pytest.raises(InputError, match="2 episodes every 100 frames there, and none in this sweep"):
         run_sweep(changed(small_sweep(seeds=2, frames=200)), tmp_path / "sweep", shard=(0, 1))
+
+
+@posix
+@pytest.mark.slow
+def test_an_environment_that_hangs_in_an_evaluation_costs_its_seed_and_no_other(tmp_path: Path) -> None:
+    options = {"bad": episode_seed(environment_seed(0, 0), 0), "fault": "hang"}
+    sweep = changed(small_sweep(seeds=2, frames=300, options=options), evaluating=Evaluating(100, 1))
+    assert run_sweep(sweep, tmp_path / "sweep", workers=1, hang_seconds=2.0).status == "done"
+    results = load_results(tmp_path / "sweep")
+    hung, done = results.outcomes
+    assert (hung["status"], hung["frame"]) == ("failed", 100)
+    assert "did not return within 2 seconds" in hung["reason"]
+    assert done["status"] == "done"
+    assert results.evaluations["seed"].to_pylist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_the_files_can_be_read_by_others(folder: Path) -> None:
 
 
 def test_what_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="kind must be one of episodes, progress, outcomes, settings; found 'runs'"):
+    with pytest.raises(InputError, match="kind must be one of episodes, progress, evaluations, outcomes, settings"):
         frame(folder, "runs")
     with pytest.raises(InputError, match="library must be one of pandas, polars"):
         frame(folder, library="modin")
