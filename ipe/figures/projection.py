@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,8 +19,7 @@ from ipe.mdp import FiniteMDP
 from ipe.polytope import polytope_projection
 
 _ACHIEVED = "#c9d8ea"
-_OPEN = "//////"
-_OPEN_FILL = "#e8e8e8"
+_UNDECIDED: dict[str, Any] = {"facecolor": "#e8e8e8", "edgecolor": EDGE, "hatch": "//////", "linewidth": 0.0}
 _SIDE = 4.0
 """The inches of the panel's sides."""
 
@@ -67,16 +67,14 @@ def draw_projection(
             ax = figure.add_axes((0.16, 0.25, 0.8, 0.8 * _SIDE / (_SIDE + 0.6) - 0.02))
             handles = [
                 Patch(facecolor=_ACHIEVED, label="achieved: the policy is known"),
-                Patch(
-                    facecolor=_OPEN_FILL, hatch=_OPEN, edgecolor=EDGE, linewidth=0.0, label=f"not decided: {share:.0%}"
-                ),
+                Patch(**_UNDECIDED, label=f"not decided: {share:.0%}"),
                 Line2D([], [], color=INK, linewidth=1.0, label="outline: no policy's values lie outside of it"),
             ]
             figure.legend(handles=handles, loc="lower center", borderaxespad=0.3, labelspacing=0.35)
         ax.set(xlabel=f"$V$({first})", ylabel=f"$V$({second})", aspect="equal", xlim=view[:, 0], ylim=view[:, 1])
         ax.set_title(f"all policies in all states, seen in {first} and {second}", fontsize="small")
         for polygon in projection.outer:
-            ax.add_patch(Polygon(polygon, facecolor=_OPEN_FILL, edgecolor=EDGE, hatch=_OPEN, linewidth=0.0, zorder=1))
+            ax.add_patch(Polygon(polygon, **_UNDECIDED, zorder=1))
             ax.add_patch(Polygon(polygon, facecolor="none", edgecolor=INK, linewidth=1.0, zorder=4))
         # Edges of the same colour close the hairlines that antialiasing leaves between pieces, and show those without
         # an area.
