@@ -24,12 +24,12 @@ from tests.tabular_oracle import lifted
 
 Array = NDArray[np.float64]
 Network = list[Array]
-"""Weights and biases of the three layers: W, b, W, b, W, b."""
+"""Weights and biases of the three layers: W, b, W, b, W, b; a dueling network has two last layers."""
 
 
 def forward(network: Network, x: Array) -> tuple[Array, list[Array]]:
     """Outputs for a batch of vectors (b, n) or images (b, height, width, channels), and the two hidden layers."""
-    w0, b0, w1, b1, w2, b2 = network
+    w0, b0, w1, b1, w2, b2 = network[:6]
     if x.ndim == 4:
         height, width = x.shape[1] - 2, x.shape[2] - 2
         kernel = w0.reshape(3, 3, x.shape[3], -1)
@@ -39,13 +39,26 @@ def forward(network: Network, x: Array) -> tuple[Array, list[Array]]:
     else:
         first = np.maximum(x @ w0 + b0, 0.0)
     second = np.maximum(first @ w1 + b1, 0.0)
+    if len(network) == 8:  # dueling: w2 and b2 are the value's, and the advantages' come after them
+        half = second.shape[1] // 2
+        advantage = second[:, half:] @ network[6] + network[7]
+        return second[:, :half] @ w2 + b2 + advantage - advantage.mean(axis=1, keepdims=True), [first, second]
     return second @ w2 + b2, [first, second]
 
 
 def gradient(network: Network, x: Array, hidden: list[Array], error: Array) -> Network:
     """Of a loss whose gradient in the outputs is `error`, by the chain rule."""
     first, second = hidden
-    before_second = (error @ network[4].T) * (second > 0)
+    if len(network) == 8:
+        half = second.shape[1] // 2
+        of_value = error.sum(axis=1, keepdims=True)
+        of_advantage = error - error.mean(axis=1, keepdims=True)
+        slopes = np.concatenate([of_value @ network[4].T, of_advantage @ network[6].T], axis=1)
+        last = [second[:, :half].T @ of_value, of_value.sum(axis=0)]
+        last += [second[:, half:].T @ of_advantage, of_advantage.sum(axis=0)]
+    else:
+        slopes, last = error @ network[4].T, [second.T @ error, error.sum(axis=0)]
+    before_second = slopes * (second > 0)
     before_first = (before_second @ network[2].T) * (first > 0)
     if x.ndim == 4:
         height, width = x.shape[1] - 2, x.shape[2] - 2
@@ -55,7 +68,7 @@ def gradient(network: Network, x: Array, hidden: list[Array], error: Array) -> N
         b0 = maps.sum(axis=(0, 1, 2))
     else:
         w0, b0 = x.T @ before_first, before_first.sum(axis=0)
-    return [w0, b0, first.T @ before_second, before_second.sum(axis=0), second.T @ error, error.sum(axis=0)]
+    return [w0, b0, first.T @ before_second, before_second.sum(axis=0), *last]
 
 
 def softmax(logits: Array) -> Array:
@@ -95,6 +108,20 @@ class Transition:
     r: float
     after: Array
     end: str
+
+
+def kept(history: list[Transition], capacity: int) -> int:
+    """How many transitions a replay holds: the last `capacity`, fewer if truncated ones take up the room.
+
+    A transition takes one place and a truncated one two, and the current observation has one too.
+    """
+    places, count = 1, 0
+    for transition in reversed(history):
+        places += 2 if transition.end == "truncated" else 1
+        if places > capacity + capacity // 16 + 2 or count == capacity:
+            break
+        count += 1
+    return count
 
 
 @dataclass
@@ -145,6 +172,8 @@ class Oracle:
         prior = getattr(settings, "bmc_prior", 1.0)
         self.posterior, self.returns = (prior, prior + 0.01), list[float]()
         self.history: list[Transition] = []
+        self.powers: list[float] = []  # (|delta| + epsilon)^alpha of each transition
+        self.weights = np.ones(settings.batch)
         self.frame = 0
         self.seen: dict[str, float] = {}
         self.observation = self._read(self.environment.reset())
@@ -158,6 +187,7 @@ class Oracle:
         after = self._read(step.observation)
         self.history.append(Transition(self.observation, self.action, step.reward, after, end))
         self.observation = self._read(self.environment.reset()) if end else after
+        self.powers.append(self.largest)
         minibatch = self._minibatch()
         self.frame += 1
         self.seen = {}
@@ -207,24 +237,35 @@ class Oracle:
         r = (m - s) / (s - m**2)
         self.posterior = m * r, (1 - m) * r
 
-    def kept(self) -> int:
-        """How many transitions the replay holds: the last `replay`, fewer if truncated ones take up the room.
+    def borders(self) -> set[int]:
+        """The places in the history before which something ends."""
+        return {len(self.history)}
 
-        A transition takes one place and a truncated one two, and the current observation has one too.
-        """
-        capacity = self.settings.replay
-        places, count = 1, 0
-        for transition in reversed(self.history):
-            places += 2 if transition.end == "truncated" else 1
-            if places > capacity + capacity // 16 + 2 or count == capacity:
-                break
-            count += 1
-        return count
+    def kept(self) -> int:
+        """How many transitions the replay holds."""
+        return kept(self.history, self.settings.replay)
 
     def _minibatch(self) -> list[int]:
         n = self.kept()
         numbers = self.draws.batch(self.frame)[0]
+        if self.settings.priority.exponent > 0:
+            return self._by_priority(list(range(len(self.history) - n, len(self.history))), numbers)
         return [len(self.history) - n + math.floor(u * n) for u in numbers]
+
+    largest = 1.0
+
+    def _by_priority(self, kept: list[int], numbers: Any) -> list[int]:
+        """One point in each of equal parts of the line of all kept powers, in the order in which a ring holds them."""
+        part = self.settings.priority
+        ring = sorted(kept, key=lambda i: i % self.settings.replay)
+        powers = np.array([self.powers[i] for i in ring])
+        total, batch = powers.sum(), len(numbers)
+        found = [int((np.cumsum(powers) <= (j + u) / batch * total).sum()) for j, u in enumerate(numbers)]
+        t = max(self.frame - self.settings.warm_up, 0)
+        beta = min(1.0, part.correction + (1 - part.correction) * t / part.steps)
+        weights = (len(ring) * powers[found] / total) ** -beta
+        self.weights = weights / weights.max()
+        return [ring[j] for j in found]
 
     def _update(self, minibatch: list[int]) -> None:
         own = self.settings
@@ -245,6 +286,10 @@ class Oracle:
         error = np.zeros_like(q)
         # The slope of delta^2, or of Huber's delta^2 / 2 that goes on as c |delta|.
         error[rows, actions] = (np.clip(delta, -own.huber, own.huber) if own.huber else 2 * delta) / len(batch)
+        error *= self.weights[:, None]
+        for i, size in zip(minibatch, abs(delta), strict=True):
+            self.powers[i] = (size + own.priority.epsilon) ** own.priority.exponent
+            self.largest = max(self.largest, self.powers[i])
         new = self.q_optimiser.step(self.q, gradient(self.q, here, hidden, error))
         self.seen = {"td_error": float(abs(delta).mean()), "q_mean": float(q[rows, actions].mean())}
         self.q = new
@@ -256,7 +301,7 @@ class Oracle:
     def _update_policy(self, minibatch: list[int], actions: Any, here: Array) -> None:
         own, n = self.settings, len(minibatch)
         judge = self.target if own.delta_q == "target" else self.q
-        q_sa, count = forward(judge, here)[0][np.arange(n), actions], self.q[5].size
+        q_sa, count = forward(judge, here)[0][np.arange(n), actions], self.q[-1].size
         rows = [self._backup(judge, i) for i in minibatch]
         after, q_next = np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
         reward, gamma, goes_on = (np.array([row[k] for row in rows]) for k in (2, 3, 4))
@@ -287,13 +332,14 @@ class Oracle:
             after = inputs
         if own.policy_update == "lift":
             error = error * goes_on[:, None]
+        error = error * np.tile(self.weights, len(error) // n)[:, None]
         self.policy = self.policy_optimiser.step(self.policy, gradient(self.policy, after, hidden, error / n))
         self.seen["ipe_error"] = float(abs(delta).mean())
 
     def _backup(self, judge: Network, i: int) -> tuple[Array, Array, float, float, float]:
         """The state whose policy is updated, its values, the rewards before it, its discount; 0 if it is terminal."""
         path = [self.history[i]]
-        while len(path) < self.settings.delta_steps and not path[-1].end and i + len(path) < len(self.history):
+        while len(path) < self.settings.delta_steps and not path[-1].end and i + len(path) not in self.borders():
             path.append(self.history[i + len(path)])
         gamma = self.settings.gamma
         if self.settings.delta_correction == "none":
@@ -317,7 +363,7 @@ class Oracle:
         aim = (1 - rate) * softmax(forward(self.policy_target, here)[0])
         aim[np.arange(len(q)), q.argmax(axis=1)] += rate
         logits, hidden = forward(self.policy, here)
-        error = (softmax(logits) - aim) / len(here)
+        error = (softmax(logits) - aim) * self.weights[:, None] / len(here)
         self.policy = self.policy_optimiser.step(self.policy, gradient(self.policy, here, hidden, error))
 
     def _munchausen(self, q: Array, q_next: Array, actions: Any) -> tuple[Array, Array]:
@@ -338,7 +384,7 @@ class Oracle:
                 transition = self.history[k]
                 total += discount * transition.r
                 discount *= self.settings.gamma
-                if transition.end or k - i + 1 == self.settings.n_step or k + 1 == len(self.history):
+                if transition.end or k - i + 1 == self.settings.n_step or k + 1 in self.borders():
                     break
                 k += 1
             totals.append(total)

@@ -44,11 +44,13 @@ ARCHITECTURES = [
     Architecture((20,), 64, 16, 18),
     Architecture((10, 10, 7), 64, 16, 3),
     Architecture((3, 5, 2), 16, 32, 6),
+    Architecture((5,), 96, 16, 4, dueling=True),
+    Architecture((4, 5, 2), 32, 16, 2, dueling=True),
 ]
-QUICK = (ARCHITECTURES[1], ARCHITECTURES[5])
+QUICK = (ARCHITECTURES[1], ARCHITECTURES[5], ARCHITECTURES[7])
 NETS_AND_BATCHES = [
     pytest.param(net, batch, marks=() if net in QUICK else slow)
-    for net, batch in zip(ARCHITECTURES, [32, 7, 1, 50, 32, 7], strict=True)
+    for net, batch in zip(ARCHITECTURES, [32, 7, 1, 50, 32, 7, 33, 7], strict=True)
 ]
 
 
@@ -427,6 +429,10 @@ def test_without_a_compiler_the_products_are_xlas(
     [
         (Architecture((8,), 100, 16, 4), "width must be a multiple of 16, found 100"),
         (Architecture((9, 9, 1), 32, 4, 4), "channels must be a multiple of 16, found 4"),
+        (
+            Architecture((8,), 48, 16, 4, dueling=True),
+            "width must be a multiple of 32 for two streams, found 48",
+        ),
         (Architecture((8,), 32, 16, 4, "bfloat16"), "this processor has no products of bfloat16"),
     ],
 )

@@ -68,7 +68,7 @@ def settings() -> str:
     rows = []
     for leaf in LEAVES:
         default = leaf.field.get_default(call_default_factory=True)
-        with_adam = ["`optimiser.kind` adam"] if leaf.role.only_with == "adam" else []
+        others = {"adam": ["`optimiser.kind` adam"], "priority": ["`priority.exponent` above 0"]}
         some = behaviours_with(leaf.path)
         limits = [f"`{name}`" for name in some] if len(some) < len(deep_behaviours()) else []
         rows.append(
@@ -76,7 +76,7 @@ def settings() -> str:
                 f"`{leaf.path}`",
                 "" if leaf.field.is_required() or default in (None, {}) else f"{default}",
                 plain(leaf.field.description or ""),
-                ", ".join(limits + with_adam),
+                ", ".join(limits + others.get(leaf.role.only_with, [])),
             )
         )
     return table(("setting", "default", "what it is", "only with"), rows)

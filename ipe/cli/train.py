@@ -61,6 +61,8 @@ class Arguments:
         "--gpu": "training runs on the processor's cores, of which --processes says how many",
         "--device": "training runs on the processor's cores, of which --processes says how many",
         "--seed": "--seeds says how many seeds, or which: --seeds 3, is seed 3 alone",
+        "--n-envs": "--environments says in how many copies of its environment an agent acts",
+        "--num-envs": "--environments says in how many copies of its environment an agent acts",
         "--env": "the environment stands without a name, as in ipe train CartPole-v1",
         "--steps": "the length of a run is --frames",
         "--total-timesteps": "the length of a run is --frames",

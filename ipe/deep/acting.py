@@ -1,4 +1,8 @@
-"""How a frame acts: an action per seed from the behaviour, and what a behaviour remembers of it."""
+"""How a frame acts: an action per seed from the behaviour, and what a behaviour remembers of it.
+
+Where a seed acts in several environments, the rows of all arrays here are the first seed's environments, then the
+second's, and so on; `spread` gives each row the numbers of its seed.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,13 @@ from ipe.deep.native import calls
 from ipe.deep.programs import Program
 from ipe.deep.replay import CONTINUES, TERMINATED
 from ipe.entropy import entropy_from_logits, uniform
+
+
+def spread(program: Program, hyper: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of each seed, for each of its environments."""
+    if program.environments == 1:
+        return hyper
+    return {name: jnp.repeat(number, program.environments) for name, number in hyper.items()}
 
 
 def act(
@@ -61,7 +72,9 @@ def remembered(program: Program, state: dict[str, Any], hyper: dict[str, Any], f
         chance=frame.chance,
     )
     new = memory.updated(View(chosen_by["q"], memory=state["memory"]), experience, hyper)
-    return {name: jnp.where(frame.acting_step > 0, new[name], old) for name, old in state["memory"].items()}
+    # The next action comes so many frames after the step that was just taken.
+    after_warm_up = frame.acting_step > program.environments - 1
+    return {name: jnp.where(after_warm_up, new[name], old) for name, old in state["memory"].items()}
 
 
 def _outputs(program: Program, state: dict[str, Any], observations: Any, slots: Any) -> tuple[Any, Any]:
@@ -70,12 +83,19 @@ def _outputs(program: Program, state: dict[str, Any], observations: Any, slots: 
     net, of = program.architecture, functions(program)
     base = jnp.arange(slots.shape[0], dtype=jnp.int32)[:, None] * program.slots
     stored = program.form.complete(observations, state["replay"]["observation"], slots, base, program.slots)
+    if program.environments > 1:
+        stored = stored.reshape(-1, program.environments, *stored.shape[2:])
     inputs = features(program, stored)
-    q = of.act(net, state["q"], inputs)[:, 0]
+    q = _rows(program, of.act(net, state["q"], inputs))
     if not program.learns_policy:
         return q, None
-    learned = of.act(program.policy_architecture, state["policy"], inputs)[:, 0]
+    learned = _rows(program, of.act(program.policy_architecture, state["policy"], inputs))
     return q, learned if program.policy_update is None else program.policy_update.policy(learned, q)
+
+
+def _rows(program: Program, outputs: Any) -> Any:
+    """Outputs (seeds, environments, actions) with a row for each environment of each seed."""
+    return outputs[:, 0] if program.environments == 1 else outputs.reshape(-1, outputs.shape[-1])
 
 
 def features(program: Program, stored: Any) -> Any:

@@ -1,4 +1,9 @@
-"""The environments of a batch of seeds: stepped with the chosen actions, and left behind one by one when they fail."""
+"""The environments of a batch of seeds: stepped with the chosen actions, and left behind one by one when they fail.
+
+A seed may act in several environments (`TrainingSettings.environments`). Their frames are counted one after the other:
+the first environment's step is one frame, the second's the next. All arrays have a row for each environment, those of
+the first seed before those of the second. A seed whose environments do not all go on is left behind.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from numpy.typing import NDArray
 from ipe.deep.environments import Environment, EnvironmentFailure, make_environment
 from ipe.deep.frame import Frame, store
 from ipe.deep.progress import Outcome
+from ipe.deep.randomness import environment_seed
 from ipe.deep.records import Records
 from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED, Format
 from ipe.deep.settings import TrainingSettings
@@ -39,11 +45,12 @@ class Actors:
         self.seeds = list(seeds)
         self.records = Records()
         self.outcomes = [Outcome(seed) for seed in seeds]
-        self.returns = np.zeros(len(seeds))
-        self.lengths = np.zeros(len(seeds), np.int64)
+        self.each = settings[0].environments
+        self.returns = np.zeros(len(seeds) * self.each)
+        self.lengths = np.zeros(len(seeds) * self.each, np.int64)
         self._pulse = [-1, -1] if pulse is None else pulse
         self._give_up = dict(give_up or {})
-        self.environments = [self._make(i, settings[i]) for i in range(len(seeds))]
+        self.environments = [self._make(i, j, settings[i]) for i in range(len(seeds)) for j in range(self.each)]
 
     @property
     def running(self) -> bool:
@@ -53,57 +60,62 @@ class Actors:
     def reset(self, form: Format, frame: Frame) -> None:
         """Begin the first episode of every seed, and write its first observation into `frame.current`."""
         self._pulse[1] = 0
-        for i, environment in enumerate(self.environments):
-            if self._given_up(i, 0):
+        for row, environment in enumerate(self.environments):
+            i = row // self.each
+            if self.outcomes[i].lost or self._given_up(i, 0):
                 continue
             self._pulse[0] = i
             try:
-                store(form, frame.current, i, environment.reset(), 0)
+                store(form, frame.current, row, environment.reset(), 0)
             except EnvironmentFailure as failure:
-                self.stop(i, "failed", 0, str(failure))
+                self.stop(i, "failed", 0, self._named(row, failure))
         self._pulse[0] = -1
 
     def step(self, actions: NDArray[Any], number: int, form: Format, frame: Frame) -> list[int]:
         """Take a step in the environment of every seed that is running; an episode that ends is recorded.
 
         Args:
-            actions: the action of each seed; a negative one where no action has a probability.
-            number: the frame's number, counted from 1.
+            actions: the action in each environment; a negative one where no action has a probability.
+            number: the number of the first environment's frame, counted from 1.
             form: how observations are stored.
             frame: receives the steps, the observations that they led to, and those to act on next.
 
         Returns:
             The indices of the seeds that have no action to take.
         """
-        pulse, without_action = self._pulse, []
+        pulse, without_action, first = self._pulse, [], number
         pulse[1] = number
-        for i, environment in enumerate(self.environments):
-            if self.outcomes[i].status != "running":
+        for row, environment in enumerate(self.environments):
+            i, j = divmod(row, self.each)
+            if self.outcomes[i].status != "running" or i in without_action:
                 continue
+            if j or number != first:
+                number = first + j
+                pulse[1] = number
             if self._give_up and self._given_up(i, number):
                 continue
-            action = int(actions[i])
+            action = int(actions[row])
             if action < 0:
                 without_action.append(i)
                 continue
             pulse[0] = i
             try:
                 observation, reward, terminated, truncated = environment.step(action)
-                self.returns[i] += reward
-                self.lengths[i] += 1
-                age = int(self.lengths[i])
-                store(form, frame.arrived, i, observation, age)
+                self.returns[row] += reward
+                self.lengths[row] += 1
+                age = int(self.lengths[row])
+                store(form, frame.arrived, row, observation, age)
                 end = TERMINATED if terminated else TRUNCATED if truncated else CONTINUES
                 if end != CONTINUES:
                     observation, age = environment.reset(), 0
             except EnvironmentFailure as failure:
-                self.stop(i, "failed", number, str(failure))
+                self.stop(i, "failed", number, self._named(row, failure))
                 continue
-            store(form, frame.current, i, observation, age)
-            frame.step[i] = action, reward, end
+            store(form, frame.current, row, observation, age)
+            frame.step[row] = action, reward, end
             if end != CONTINUES:
-                self.records.episode(self.seeds[i], number, float(self.returns[i]), int(self.lengths[i]))
-                self.returns[i] = self.lengths[i] = 0
+                self.records.episode(self.seeds[i], number, float(self.returns[row]), int(self.lengths[row]))
+                self.returns[row] = self.lengths[row] = 0
         pulse[0] = -1
         return without_action
 
@@ -125,17 +137,18 @@ class Actors:
         same actions. An environment that fails, or comes to another observation than the stored `current` one, is
         refused."""
         self._pulse[1] = frame + 1
-        for i, environment in enumerate(self.environments):
+        for row, environment in enumerate(self.environments):
+            i = row // self.each
             if self.outcomes[i].lost or self.outcomes[i].stopped or self._given_up(i, frame + 1):
                 continue
             if frame < frames:
                 self.outcomes[i].status = "running"
             self._pulse[0] = i
             try:
-                observation = form.pack(environment.restore(states[i]), int(self.lengths[i]))
+                observation = form.pack(environment.restore(states[row]), int(self.lengths[row]))
             except EnvironmentFailure as failure:
-                raise InputError(f"seed {self.seeds[i]}: {failure}") from None
-            if not np.array_equal(observation, current[i]):
+                raise InputError(f"seed {self.seeds[i]}: {self._named(row, failure)}") from None
+            if not np.array_equal(observation, current[row]):
                 raise InputError(
                     f"seed {self.seeds[i]}: the environment, started from the same seed and given the same actions, "
                     "does not come to the state of the checkpoint; it does not draw all its randomness from its seed"
@@ -147,10 +160,14 @@ class Actors:
         for environment in self.environments:
             environment.close()
 
-    def _make(self, i: int, settings: TrainingSettings) -> Environment:
+    def _named(self, row: int, failure: EnvironmentFailure) -> str:
+        """What went wrong, and in which of several environments, counted from 0."""
+        return str(failure) if self.each == 1 else f"environment {row % self.each}: {failure}"
+
+    def _make(self, i: int, j: int, settings: TrainingSettings) -> Environment:
         self._pulse[1] = -1
         self._pulse[0] = i
-        environment = make_environment(settings.environment, self.seeds[i])
+        environment = make_environment(settings.environment, environment_seed(self.seeds[i], j))
         self._pulse[0] = -1
         return environment
 

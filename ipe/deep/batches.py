@@ -26,7 +26,7 @@ def most_seeds(settings: TrainingSettings, image: bool, actions: int) -> int:
     """
     if image:
         return 1
-    numbers = settings.batch * actions
+    numbers = max(settings.batch, settings.environments) * actions
     return 1 if 2 * numbers >= _OTHER_SUMS else min(MOST, (_OTHER_SUMS - 1) // numbers)
 
 

@@ -28,13 +28,25 @@ class Frame(NamedTuple):
     """The observation that the step led to, as the replay stores it."""
     current: Any
     """The observation to act on, as the replay stores it: the one that arrived, or the next episode's first."""
+    heads: Any = None
+    """The slots of the current observations in a seed's environments, if there are several; None for one."""
+    weights: Any = None
+    """The importance weights of the minibatch's transitions; None if they are drawn uniformly."""
 
     @classmethod
-    def empty(cls, seeds: int, form: Format, batch: int) -> Self:
+    def empty(cls, seeds: int, form: Format, batch: int, *, weighted: bool = False) -> Self:
         """A frame of zeros, for the host to fill, for so many seeds and transitions in a minibatch."""
         (size,), dtype = form.stored
         whole, real = np.zeros((seeds, 5 + batch), np.int32), np.zeros((seeds, 8), np.float32)
-        return cls(whole, real, np.zeros((seeds, size), dtype), np.zeros((seeds, size), dtype))
+        weights = np.zeros((seeds, batch), np.float32) if weighted else None
+        return cls(whole, real, np.zeros((seeds, size), dtype), np.zeros((seeds, size), dtype), None, weights)
+
+    @classmethod
+    def of_updates(cls, seeds: int, batch: int, environments: int, *, weighted: bool = False) -> Self:
+        """A frame of zeros for updates alone, of seeds that act in several environments: it has no observations."""
+        whole, real = np.zeros((seeds, 5 + batch), np.int32), np.zeros((seeds, 8), np.float32)
+        weights = np.zeros((seeds, batch), np.float32) if weighted else None
+        return cls(whole, real, None, None, np.zeros((seeds, environments), np.int32), weights)
 
     @property
     def slots(self) -> Any:
@@ -86,11 +98,12 @@ class Frame(NamedTuple):
         """The uniform number in [0, 1) for a behaviour that remembers; 0 for others."""
         return self.real[:, 7]
 
-    def pad(self, seeds: int) -> None:
-        """Let the lanes beyond the last seed do what the last seed does."""
-        if seeds < len(self.real):
+    def pad(self, seeds: int, environments: int = 1) -> None:
+        """Let the lanes beyond the last seed do what the last seed does, in each of so many environments."""
+        if seeds * environments < len(self.real):
             for array in (self.real, self.arrived, self.current):
-                array[seeds:] = array[seeds - 1]
+                lanes = array.reshape(-1, environments, array.shape[1])
+                lanes[seeds:] = lanes[seeds - 1]
 
 
 def store(form: Format, observations: NDArray[Any], lane: int, observation: NDArray[Any], age: int) -> None:

@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 
 from ipe.behaviours import Outcome, View
-from ipe.deep.acting import act, features, first_memory, functions, remembered
+from ipe.deep.acting import act, features, first_memory, functions, remembered, spread
 from ipe.deep.frame import ACTION, END, REWARD, Frame
 from ipe.deep.native import calls
+from ipe.deep.networks import sum_by_halves
 from ipe.deep.optimisers import clipped, step
 from ipe.deep.programs import Program
 from ipe.deep.replay import TERMINATED
@@ -55,6 +56,8 @@ class Sample(NamedTuple):
     alone if the policy update does not correct for its actions."""
     end: Any = None
     """How the first steps ended."""
+    weight: Any = None
+    """The importance weights, by which the transitions' parts in both gradients are multiplied; None: all are 1."""
 
 
 def advance(
@@ -99,10 +102,13 @@ def compiled_start(program: Program) -> Any:
 
     def run(state: dict[str, Any], numbers: Any, frame: Frame) -> tuple[dict[str, Any], Any]:
         observation = state["replay"]["observation"]
-        for seed in range(frame.current.shape[0]):
-            place = (seed * program.slots, 0)
-            observation = jax.lax.dynamic_update_slice(observation, frame.current[seed : seed + 1], place)
-        hyper = dict(zip(program.numbers, numbers, strict=True))
+        if program.environments == 1:
+            for seed in range(frame.current.shape[0]):
+                place = (seed * program.slots, 0)
+                observation = jax.lax.dynamic_update_slice(observation, frame.current[seed : seed + 1], place)
+        else:
+            observation = observation.at[jnp.arange(frame.current.shape[0]) * program.slots].set(frame.current)
+        hyper = spread(program, dict(zip(program.numbers, numbers, strict=True)))
         state = {**state, "replay": {**state["replay"], "observation": observation}}
         state = {**state, **first_memory(program, state, hyper, frame)}
         action, _, choice = act(program, state, hyper, frame)
@@ -138,30 +144,55 @@ def first_estimates(program: Program, policy: Any) -> dict[str, Any]:
 def _frame(
     program: Program, updating: str, state: dict[str, Any], hyper: dict[str, Any], frame: Frame
 ) -> tuple[dict[str, Any], Any]:
-    counts = {name: state["counts"][:, i] for i, name in enumerate(COUNTS)}
     new = {**state, "replay": _stored(program, state["replay"], frame)}
     seen: dict[str, Any] = {}
     if updating != "none":
-        sample = _sample(program, new["replay"], hyper, frame)
-        learned, seen = _update(program, state, hyper, sample, frame.updates_before.astype(jnp.float32))
-        sound = jnp.isfinite(sum(seen.values())) & (counts["sound"] == counts["updates"])
-        seen |= {"updates": jnp.ones_like(counts["updates"]), "sound": sound.astype(jnp.float32)}
-        if updating == "some":
-            which = frame.updates > 0
-            learned = jax.tree.map(
-                lambda a, b: jnp.where(which.reshape(-1, *(1,) * (a.ndim - 1)), a, b),
-                learned,
-                {name: state[name] for name in learned},
-            )
-            seen = {name: jnp.where(which, value, 0.0) for name, value in seen.items()}
+        learned, seen = learn(program, updating, new, hyper, frame)
         new.update(learned)
+    action, behaviour, choice = choose(program, new, hyper, frame)
+    return {**new, **choice, "counts": counted(state, {**seen, **behaviour})}, action
+
+
+def counted(state: dict[str, Any], seen: dict[str, Any]) -> Any:
+    """The counts, with what a frame has seen of each seed."""
+    return jnp.stack([state["counts"][:, i] + seen.get(name, 0.0) for i, name in enumerate(COUNTS)], axis=-1)
+
+
+def learn(
+    program: Program, updating: str, state: dict[str, Any], hyper: dict[str, Any], frame: Frame
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The networks and moments after an update of all or some seeds, and what was seen of it."""
+    counts = {name: state["counts"][:, i] for i, name in enumerate(COUNTS)}
+    sample = _sample(program, state["replay"], hyper, frame)
+    learned, seen = _update(program, state, hyper, sample, frame.updates_before.astype(jnp.float32))
+    sound = jnp.isfinite(sum(seen.values())) & (counts["sound"] == counts["updates"])
+    seen |= {"updates": jnp.ones_like(counts["updates"]), "sound": sound.astype(jnp.float32)}
+    if updating == "some":
+        which = frame.updates > 0
+        learned = jax.tree.map(
+            lambda a, b: jnp.where(which.reshape(-1, *(1,) * (a.ndim - 1)), a, b),
+            learned,
+            {name: state[name] for name in learned},
+        )
+        seen = {name: jnp.where(which, value, 0.0) for name, value in seen.items()}
+    return learned, seen
+
+
+def choose(
+    program: Program, state: dict[str, Any], hyper: dict[str, Any], frame: Frame
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """An action for each row of the frame; what was seen of the choice, for each seed; and what the state keeps of it,
+    if the behaviour remembers."""
+    new, kept = state, {}
+    hyper = spread(program, hyper)
     if program.remembers:
-        new["memory"] = remembered(program, new, hyper, frame)
+        kept = {"memory": remembered(program, state, hyper, frame)}
+        new = {**state, **kept}
     action, behaviour, choice = act(program, new, hyper, frame)
-    new.update(choice)
-    seen = {**seen, **behaviour, "frames": jnp.ones_like(counts["frames"])}
-    new["counts"] = jnp.stack([count + seen.get(name, 0.0) for name, count in counts.items()], axis=-1)
-    return new, action
+    behaviour["frames"] = jnp.ones_like(frame.draw)
+    if (n := program.environments) > 1:
+        behaviour = {name: sum_by_halves(rows.reshape(-1, n)) for name, rows in behaviour.items()}
+    return action, behaviour, {**kept, **choice}
 
 
 def _stored(program: Program, replay: dict[str, Any], frame: Frame) -> dict[str, Any]:
@@ -178,6 +209,10 @@ def _stored(program: Program, replay: dict[str, Any], frame: Frame) -> dict[str,
 def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> Sample:
     base = jnp.arange(frame.whole.shape[0], dtype=jnp.int32)[:, None] * program.slots
     first, current = frame.minibatch, frame.slots[:, 2:]
+    if program.environments > 1:  # the rings of a seed's environments lie one after the other
+        ring, first = first // program.slots, first % program.slots
+        base = program.environments * base + ring * program.slots
+        current = jnp.take_along_axis(frame.heads, ring, axis=1)
 
     def rows(array: Any, slots: Any) -> Any:
         return array.at[slots % program.slots + base].get(mode="promise_in_bounds")
@@ -190,7 +225,8 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
     target = summed(reward, end, gamma, later[: program.n_step - 1])
 
     def states(places: list[Any]) -> Any:
-        found = program.form.read(replay["observation"], jnp.concatenate(places, axis=1), base, program.slots)
+        bases = base if program.environments == 1 else jnp.tile(base, (1, len(places)))
+        found = program.form.read(replay["observation"], jnp.concatenate(places, axis=1), bases, program.slots)
         return features(program, found)
 
     later, last = later[: program.delta_steps - 1], None
@@ -208,6 +244,7 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
         later=later,
         last=last,
         end=end,
+        weight=frame.weights,
     )
 
 
@@ -238,8 +275,12 @@ def _update(
     td_error = q_sa - (reward + sample.target_discount * best)
     limit = hyper["huber"][:, None]
     slope = jnp.clip(td_error, -limit, limit) if program.huber else 2.0 * td_error
+    if sample.weight is not None:
+        slope = slope * sample.weight
     error = (slope / batch)[..., None] * taken
     new = _stepped(program, "q", state, layers, error, hyper["value_step_size"], hyper, done)
+    if program.priority_exponent:
+        new["delta"] = td_error
     seen = {"td_error": jnp.abs(td_error).mean(-1), "q_mean": q_sa.mean(-1)}
 
     if program.policy_update is not None:
@@ -253,7 +294,7 @@ def _update(
         new |= learned
         seen["ipe_error"] = jnp.abs(delta).mean(-1)
     elif program.learns_policy:
-        new |= _distil(program, state, hyper, here, values[:, :batch], done)
+        new |= _distil(program, state, hyper, here, values[:, :batch], sample.weight, done)
     return new, seen
 
 
@@ -303,22 +344,31 @@ def _update_policy(
         y = (outputs[:, :rows, -n:] * taken).sum(-1)
         slope, delta, of_y = update.gradient(theta, y, transition, tau=tau, **numbers)
         error = jnp.zeros_like(outputs).at[:, rows:, :-n].set(slope).at[:, :rows, -n:].set(of_y[..., None] * taken)
+    error = _weighted(sample.weight, error)
     new = _stepped(program, "policy", state, layers, error / batch, hyper["policy_step_size"], hyper, done)
     return new | kept, delta
 
 
+def _weighted(weight: Any, error: Any) -> Any:
+    """The gradient in the policy network's outputs, (seeds, n, outputs), times the importance weights, (seeds, batch),
+    if there are any; n is a multiple of the minibatch's size."""
+    if weight is None:
+        return error
+    return error * jnp.tile(weight, (1, error.shape[1] // weight.shape[1]))[..., None]
+
+
 def _distil(
-    program: Program, state: dict[str, Any], hyper: dict[str, Any], here: Any, q: Any, done: Any
+    program: Program, state: dict[str, Any], hyper: dict[str, Any], here: Any, q: Any, weight: Any, done: Any
 ) -> dict[str, Any]:
     """The policy network and its moments after a step of imitation: down the cross-entropy to what the behaviour
     distils, in the states `here`, whose values are `q`."""
-    forward = functions(program).forward
+    forward, net = functions(program).forward, program.policy_architecture
     distils = program.behaviour.distils
     assert distils is not None
-    before, _ = forward(program.architecture, state["policy_target"], here)
+    before, _ = forward(net, state["policy_target"], here)
     aim = distils(View(q, before), {name: value[:, None] for name, value in hyper.items()})
-    theta, layers = forward(program.architecture, state["policy"], here)
-    error = (softmax(theta) - aim) / q.shape[1]
+    theta, layers = forward(net, state["policy"], here)
+    error = _weighted(weight, (softmax(theta) - aim) / q.shape[1])
     return _stepped(program, "policy", state, layers, error, hyper["policy_step_size"], hyper, done)
 
 

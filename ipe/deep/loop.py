@@ -3,7 +3,8 @@ r"""The training loop of DQN with an evaluation policy, for a batch of seeds at 
 Each frame (`Loop.advance`) is a step of DQN: act in every environment, store the transition in the replay, draw a
 minibatch, update the Q-network towards the target network, then the policy network, then choose the next actions; now
 and then copy the Q-network to the target network. The arithmetic of a frame is one compiled program
-(`ipe.deep.learner`); the environments, the slots of the replay and the random numbers are the host's.
+(`ipe.deep.learner`); the environments, the slots of the replay and the random numbers are the host's. Seeds that act in
+k environments take k frames at once, then do k updates (`ipe.deep.several`).
 
 What a seed's run does depends on its settings and its seed alone: not on the batch that it is in, and not on when it
 was checkpointed. A seed whose environment fails, or whose errors stop being finite, is recorded as such and left
@@ -32,6 +33,7 @@ from ipe.deep.measuring import all_sound, record_progress, stop_diverged
 from ipe.deep.memory import check_training_memory
 from ipe.deep.networks import initial_parameters
 from ipe.deep.optimisers import initial_moments
+from ipe.deep.priorities import Priorities
 from ipe.deep.programs import as_before, hyperparameters, lanes_of, program_of
 from ipe.deep.progress import Outcome
 from ipe.deep.randomness import MEMORY, FrameDraws, network_generator
@@ -39,6 +41,7 @@ from ipe.deep.records import WINDOW, Records
 from ipe.deep.replay import TRUNCATED, Slots, empty, filled, refilled
 from ipe.deep.schedules import Timetable
 from ipe.deep.settings import TrainingSettings
+from ipe.deep.several import choose_actions, store, update
 from ipe.errors import InputError
 
 _REPLAY = ("state.replay.observation", "state.replay.step")
@@ -82,13 +85,19 @@ class Loop:
         if evaluating is not None:
             self.actors.records = Records(evaluating.episodes)
             self._greedy = Greedy(settings, self.seeds, evaluating, self.program.architecture, pulse)
-        self.slots = Slots(self.lanes, settings[0].replay, self.program.form.stack)
+        self._each = each = self.program.environments
+        self.slots = Slots(self.lanes * each, settings[0].replay // each, self.program.form.stack, each)
         of_lane = [min(lane, len(seeds) - 1) for lane in range(self.lanes)]  # padding does what the last seed does
         self._timetable = Timetable([self.settings[i] for i in of_lane])
         self._draws = FrameDraws([self.seeds[i] for i in of_lane], settings[0].batch)
         self._chances = FrameDraws([self.seeds[i] for i in of_lane], 0, MEMORY) if self.program.remembers else None
         self._numbers = jnp.asarray(hyperparameters([self.settings[i] for i in of_lane]))
-        self._frame = Frame.empty(self.lanes, self.program.form, settings[0].batch)
+        by_priority = self.program.priority_exponent
+        self._priorities = Priorities([self.settings[i] for i in of_lane], self.slots) if by_priority else None
+        self._frame = self._rows = Frame.empty(self.lanes, self.program.form, settings[0].batch, weighted=by_priority)
+        if each > 1:
+            self._rows = Frame.empty(self.lanes * each, self.program.form, 0)
+            self._frame = Frame.of_updates(self.lanes, settings[0].batch, each, weighted=by_priority)
         self._state: dict[str, Any] = {}
         self._actions: Any = None
         if checkpoint is None:
@@ -102,7 +111,10 @@ class Loop:
         self._clock = (self.frame, time.perf_counter())
 
     def advance(self) -> None:
-        """Do one frame of DQN for every seed."""
+        """Do one frame of DQN for every seed; for one that acts in k environments, k frames."""
+        if self._each > 1:
+            self._advance_several()
+            return
         frame, number = self._frame, self.frame + 1
 
         # Act: the environments take the actions that were chosen at the end of the last frame.
@@ -111,8 +123,8 @@ class Loop:
         frame.pad(len(self.seeds))
 
         # Remember: each transition gets its slots in the replay. Then draw a minibatch of transitions.
-        self.slots.push(frame.step[:, END] == TRUNCATED, frame.slots)
-        self.slots.sample(self._draws.batch(self.frame), frame.minibatch)
+        self._remember(frame)
+        self._sample(self.frame)
 
         # Learn, and choose the next actions: the compiled program stores the transitions, updates the Q-network and
         # the policy network on the minibatch, and draws actions from the behaviour of the updated networks.
@@ -124,17 +136,79 @@ class Loop:
             self.program, updating, self._state, self._spare, self._numbers, frame
         )
         self.frame = number
+        if self._priorities is not None and updating != "none":
+            self._priorities.learn(self._state["delta"], frame.updates > 0)
 
-        # Every `target_period` frames, copy the Q-network to the target network.
+        self._copy_targets(number)
+        self._end_frames(number - 1)
+
+    def _advance_several(self) -> None:
+        """Do a frame of DQN in each of a seed's environments, by the same networks, then as many updates."""
+        rows, frame, first = self._rows, self._frame, self.frame
+
+        # Act, in all environments, and remember.
+        for i in self.actors.step(np.asarray(self._actions), first + 1, self.program.form, rows):
+            stop_diverged(self.actors, self._timetable, i, np.asarray(self._state["counts"])[i], first)
+        rows.pad(len(self.seeds), self._each)
+        self._remember(rows)
+        frame.heads[:] = rows.slots[:, 2].reshape(self.lanes, -1)
+        self._state = store(self.program, self._state, rows)
+
+        # Learn, as many times, each on a minibatch of its own.
+        for number in range(first, first + self._each):
+            self._sample(number)
+            if (updating := self._timetable.fill(frame, number)) != "none":
+                self._state, self._spare = update(
+                    self.program, updating, self._state, self._spare, self._numbers, frame
+                )
+                if self._priorities is not None:
+                    self._priorities.learn(self._state["delta"], frame.updates > 0)
+            self._copy_targets(number + 1)
+
+        # Choose the next actions.
+        self._fill_rows(first + self._each)
+        self._state, self._actions = choose_actions(self.program, self._state, self._numbers, rows)
+        self.frame = first + self._each
+        self._end_frames(first)
+
+    def _fill_rows(self, first: int) -> None:
+        """Write what each environment's next action depends on into its row; `first` is the frame of the first one's
+        action, counted from 0."""
+        rows = self._rows
+        for j in range(self._each):
+            self._timetable.fill(self._frame, first + j - 1)
+            for name in ("epsilon", "acting_step", "at_random"):
+                getattr(rows, name)[j :: self._each] = getattr(self._frame, name)
+            rows.draw[j :: self._each] = self._draws.action(first + j)
+            if self._chances is not None and first > 0:  # for the step that was just taken
+                rows.chance[j :: self._each] = self._chances.action(first - self._each + j + 1)
+
+    def _remember(self, rows: Frame) -> None:
+        """Give the transitions that were just made their slots in the replay."""
+        self.slots.push(rows.step[:, END] == TRUNCATED, rows.slots)
+        if self._priorities is not None:
+            self._priorities.add()
+
+    def _sample(self, number: int) -> None:
+        """Draw the minibatch of a frame, counted from 0."""
+        if self._priorities is None:
+            self.slots.sample(self._draws.batch(number), self._frame.minibatch)
+        else:
+            self._priorities.sample(self._draws.batch(number), number, self._frame)
+
+    def _copy_targets(self, number: int) -> None:
+        """Every `target_period` frames, copy the Q-network to the target network."""
         if (due := self._timetable.copies(number)) is not None:
             self._state = copy_targets(self._state, due)
 
-        if number % WINDOW == 0 or number == self.frames:
+    def _end_frames(self, before: int) -> None:
+        """Record what is due after the frames since `before`."""
+        if self.frame // WINDOW > before // WINDOW or self.frame == self.frames:
             self._record_progress()
-        if self._greedy is not None and self._greedy.evaluating.due(number):
+        if self._greedy is not None and any(map(self._greedy.evaluating.due, range(before + 1, self.frame + 1))):
             self._evaluate(self._greedy)
-        if number == self.frames:
-            self.actors.finish(number)
+        if self.frame == self.frames:
+            self.actors.finish(self.frame)
 
     @property
     def done(self) -> bool:
@@ -193,12 +267,14 @@ class Loop:
         states = [environment.state() for environment in self.actors.environments]
         arrays = {f"state.{name}": np.asarray(leaf) for name, leaf in flatten(self._state).items()}
         for name in _REPLAY:
-            arrays[name] = filled(arrays[name], self.lanes, self.slots.head)
+            arrays[name] = filled(arrays[name], len(self.slots.head), self.slots.head)
         arrays |= {f"slots.{name}": array.copy() for name, array in self.slots.arrays().items()}
+        if self._priorities is not None:
+            arrays |= {f"priorities.{name}": array for name, array in self._priorities.arrays().items()}
         arrays |= {f"records.{name}": array for name, array in self.records.arrays().items()}
         arrays |= {f"best.{name}": array for name, array in self.best.arrays().items()}
         arrays |= {f"stopped.{name}": array for name, array in self._stopped.arrays().items()}
-        arrays |= {"actions": np.asarray(self._actions), "current": self._frame.current.copy()}
+        arrays |= {"actions": np.asarray(self._actions), "current": self._rows.current.copy()}
         arrays |= {"returns": self.actors.returns.copy(), "lengths": self.actors.lengths.copy()}
         arrays |= {f"environment.{i}.actions": state["actions"] for i, state in enumerate(states)}
         data = {
@@ -228,18 +304,19 @@ class Loop:
             "target": jax.tree.map(jnp.copy, q),
             "q_moments": initial_moments(kind, q),
             "counts": jnp.zeros((self.lanes, len(COUNTS)), jnp.float32),
-            "replay": jax.tree.map(jnp.asarray, empty(self.lanes, self.slots.size, self.program.form)),
+            "replay": jax.tree.map(jnp.asarray, empty(len(self.slots.head), self.slots.size, self.program.form)),
         }
+        if self.program.priority_exponent:
+            state["delta"] = jnp.zeros((self.lanes, self.settings[0].batch), jnp.float32)
         if self.program.learns_policy:
             policy = initial_parameters(self.program.policy_architecture, generators)
             state |= {"policy": policy, "policy_moments": initial_moments(kind, policy)}
             state |= first_estimates(self.program, policy)
-        frame = self._frame
-        self.actors.reset(self.program.form, frame)
-        frame.pad(len(self.seeds))
-        self._timetable.fill(frame, -1)
-        frame.draw[:] = self._draws.action(0)
-        self._state, self._actions = compiled_start(self.program)(state, self._numbers, frame)
+        rows = self._rows
+        self.actors.reset(self.program.form, rows)
+        rows.pad(len(self.seeds), self._each)
+        self._fill_rows(0)
+        self._state, self._actions = compiled_start(self.program)(state, self._numbers, rows)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         """Go on where a checkpoint was written."""
@@ -248,12 +325,14 @@ class Loop:
             raise InputError(f"the checkpoint is of seeds {data['seeds']}, not of {self.seeds}")
         self.frame = checkpoint.frame
         self.slots.restore(under("slots.", arrays))
+        if self._priorities is not None:
+            self._priorities.restore(under("priorities.", arrays))
         self._actions = arrays["actions"]
         for name in _REPLAY:
-            arrays = {**arrays, name: refilled(arrays[name], self.lanes, self.slots.size)}
+            arrays = {**arrays, name: refilled(arrays[name], len(self.slots.head), self.slots.size)}
         # As copies of JAX's: a state is donated, and written to.
         self._state = nested({name: jnp.array(leaf, copy=True) for name, leaf in under("state.", arrays).items()})
-        self._frame.current[:] = arrays["current"]
+        self._rows.current[:] = arrays["current"]
         actors.records = Records.from_arrays(under("records.", arrays))
         self.best = Kept.from_arrays(len(self.seeds), under("best.", arrays))
         self._stopped = Kept.from_arrays(len(self.seeds), under("stopped.", arrays))
@@ -261,9 +340,9 @@ class Loop:
         actors.outcomes = [Outcome(**outcome) for outcome in data["outcomes"]]
         states = [
             {"episode": data["episodes"][i], "actions": arrays[f"environment.{i}.actions"]}
-            for i in range(len(self.seeds))
+            for i in range(len(actors.environments))
         ]
-        actors.restore(states, self.frame, self.frames, self.program.form, self._frame.current)
+        actors.restore(states, self.frame, self.frames, self.program.form, self._rows.current)
 
     def _evaluate(self, greedy: Greedy) -> None:
         """Play greedy episodes with every seed in training, and keep the networks of those that did best."""

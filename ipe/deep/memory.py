@@ -14,6 +14,7 @@ from ipe.deep.programs import architecture, form_of
 from ipe.deep.replay import Format, slots_of
 from ipe.deep.settings import TrainingSettings
 
+_NODE_BYTES = 8
 _STEP_BYTES = 3 * 4  # action, reward and end, as float32
 _PLACE_BYTES = 8
 
@@ -21,13 +22,15 @@ _PLACE_BYTES = 8
 def seed_bytes(settings: TrainingSettings, net: Architecture, form: Format) -> int:
     """Return the bytes that the networks, the optimisers, a gradient and the replay of one seed take."""
     (shape, dtype) = form.stored
-    slots = slots_of(settings.replay, form.stack)
+    slots = settings.environments * slots_of(settings.replay // settings.environments, form.stack)
     replay = slots * (math.prod(shape) * np.dtype(dtype).itemsize + _STEP_BYTES) + settings.replay * _PLACE_BYTES
-    parameters = 4 * sum(inputs * outputs + outputs for inputs, outputs in net.layers)
+    if settings.priority.exponent > 0.0:
+        replay += 2 * _NODE_BYTES * (1 << max(settings.replay - 1, 1).bit_length())
+    q, policy = (4 * sum(i * o + o for i, o in net.of(name).layers) for name in ("q", "policy"))
     moments = 2 if settings.optimiser.kind == "adam" else 1
-    copies = 2 + moments + (1 + moments if settings.learns_policy else 0) + 1  # network, target, moments; a gradient
+    copies = 1 + moments if settings.learns_policy else 0
     copies += settings.acts.distils is not None  # the policy network when it was last copied
-    return replay + copies * parameters
+    return replay + (2 + moments + 1) * q + copies * policy  # network, target, moments; a gradient
 
 
 def check_training_memory(settings: TrainingSettings, spec: EnvironmentSpec, batches: Iterable[int]) -> None:

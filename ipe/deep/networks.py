@@ -5,6 +5,14 @@ with stride 1, ReLU, and one ReLU layer. The convolution is a matrix product ove
 fast convolution on the CPU whose weights differ from seed to seed. A third shape is for large images: the network of
 Mnih et al. (2015), three convolutions with strides (`ipe.deep.convolutions`) and a ReLU layer of 512.
 
+A dueling network (Wang et al., 2016) ends in two streams, the value V(s) and the advantages A(s, a), and
+
+.. math:: Q(s,a) = V(s) + A(s,a) - \frac{1}{|A|} \sum_b A(s,b).
+
+The streams share all layers but the last two. Each has half the units of the last hidden layer, as in the paper's first
+experiment, so that dueling hardly changes the number of parameters; after Mnih et al.'s convolutions each has 512, as
+in the paper's Atari network. The hidden layers of both streams are one matrix.
+
 The backward pass is written out, because automatic differentiation makes transposed products and copies their results
 back, which takes a third of the whole step's time. A test compares it with `jax.grad`.
 """
@@ -48,6 +56,12 @@ class Architecture(NamedTuple):
     """The precision of the factors of matrix products: float32 or bfloat16."""
     network: str = "minatar"
     """The network for images: minatar or atari."""
+    dueling: bool = False
+    """Whether the outputs are the sum of a value and of advantages, from two streams."""
+
+    def of(self, name: str) -> Architecture:
+        """The shape of one of an agent's networks, q, target or policy: that of a policy is never dueling."""
+        return self._replace(dueling=False) if name == "policy" else self
 
     @property
     def image(self) -> bool:
@@ -74,20 +88,34 @@ class Architecture(NamedTuple):
         return [*counts, *[1] * (len(self.layers) - len(counts))]
 
     @property
+    def middle(self) -> int:
+        """The units of the last hidden layer, those of both streams together."""
+        return 2 * self.width if self.dueling and self.atari else self.width
+
+    @property
+    def heads(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of the layers after the last hidden one: of one layer, or of the value's and the
+        advantages', which read the first and the second half of the units."""
+        if not self.dueling:
+            return [(self.middle, self.actions)]
+        return [(self.middle // 2, 1), (self.middle // 2, self.actions)]
+
+    @property
     def layers(self) -> list[tuple[int, int]]:
         """Inputs and outputs of each layer's matrix."""
         if not self.image:
-            return [(self.inputs[0], self.width), (self.width, self.width), (self.width, self.actions)]
+            return [(self.inputs[0], self.width), (self.width, self.middle), *self.heads]
         sides, channels, sizes = self.inputs[:2], self.inputs[2], []
         for convolution in self.convolutions:
             sizes.append((convolution.size**2 * channels, convolution.channels))
             sides, channels = convolution.sides(*sides), convolution.channels
-        return [*sizes, (math.prod(sides) * channels, self.width), (self.width, self.actions)]
+        return [*sizes, (math.prod(sides) * channels, self.middle), *self.heads]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the layers, in the order in which an observation goes through them."""
-        return (*("first", "second", "third")[: len(self.layers) - 2], "middle", "last")
+        heads = ("last.value", "last.advantage") if self.dueling else ("last",)
+        return (*("first", "second", "third")[: len(self.layers) - 1 - len(heads)], "middle", *heads)
 
     @property
     def multiplications(self) -> int:
@@ -104,13 +132,13 @@ def initial_parameters(architecture: Architecture, generators: Sequence[np.rando
         draws = [generator.uniform(-bound, bound, (inputs + 1, outputs)).astype(np.float32) for generator in generators]
         both = jnp.asarray(np.stack(draws))
         layers.append((both[:, :-1], both[:, -1]))
-    return joined(layers)
+    return joined(layers, len(architecture.heads))
 
 
-def joined(layers: Layers) -> Parameters:
-    """The parameters of a network from the weights and biases of its layers."""
-    *before, (matrix, bias), last = layers
-    rest = [*(array for layer in before for array in layer), bias, *last]
+def joined(layers: Layers, heads: int = 1) -> Parameters:
+    """The parameters of a network from the weights and biases of its layers, of which the last are `heads`."""
+    before, (matrix, bias), last = layers[: -heads - 1], layers[-heads - 1], layers[-heads:]
+    rest = [*(array for layer in before for array in layer), bias, *(array for layer in last for array in layer)]
     return {"matrix": matrix, "rest": jnp.concatenate([a.reshape(len(matrix), -1) for a in rest], axis=1)}
 
 
@@ -120,7 +148,7 @@ def split(architecture: Architecture, parameters: Parameters) -> Layers:
     layers: Layers = []
     for i, (inputs, outputs) in enumerate(architecture.layers):
         weights = parameters["matrix"]
-        if i != len(architecture.layers) - 2:
+        if i != len(architecture.layers) - 1 - len(architecture.heads):
             weights = rest[:, place : place + inputs * outputs].reshape(-1, inputs, outputs)
             place += inputs * outputs
         layers.append((weights, rest[:, place : place + outputs]))
@@ -142,7 +170,8 @@ def features(architecture: Architecture, observations: Any) -> Any:
 def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> tuple[Any, list[Any]]:
     """The outputs of a network, (seeds, batch, actions), from the result of `features`, and the inputs of each of its
     layers, which `backward` needs."""
-    *before, middle, end = split(architecture, parameters)
+    layers, last_ones = split(architecture, parameters), len(architecture.heads)
+    before, middle, heads = layers[: -last_ones - 1], layers[-last_ones - 1], layers[-last_ones:]
     seeds, batch = inputs.shape[:2]
     seen: list[Any] = []
     if architecture.atari:
@@ -156,7 +185,33 @@ def forward(architecture: Architecture, parameters: Parameters, inputs: Any) -> 
         hidden = _relu(_layer(architecture, before[0], seen[0]))
     hidden = hidden.reshape(seeds, batch, -1)
     last = _relu(_layer(architecture, middle, hidden))
-    return _layer(architecture, end, last), [*seen, hidden, last]
+    if architecture.dueling:
+        streams = jnp.split(last, 2, axis=-1)
+        outputs = [_layer(architecture, head, stream) for head, stream in zip(heads, streams, strict=True)]
+        return dueling_values(*outputs), [*seen, hidden, last]
+    return _layer(architecture, heads[0], last), [*seen, hidden, last]
+
+
+def dueling_values(value: Any, advantage: Any) -> Any:
+    r""":math:`Q(s,a) = V(s) + A(s,a) - \frac{1}{|A|} \sum_b A(s,b)` (Wang et al., 2016, equation 9).
+
+    Args:
+        value: V(s), (seeds, batch, 1).
+        advantage: A(s, .), (seeds, batch, actions).
+    """
+    return value + advantage - _total(advantage) / advantage.shape[-1]
+
+
+def dueling_errors(error: Any) -> tuple[Any, Any]:
+    r"""The gradients of a loss in V and in A, from its gradient g in Q: :math:`\sum_a g_a`, and
+    :math:`g_a - \frac{1}{|A|} \sum_b g_b`."""
+    total = _total(error)
+    return total, error - total / error.shape[-1]
+
+
+def _total(array: Any) -> Any:
+    """The sum over the last axis, which stays; added up by halves."""
+    return sum_by_halves(jnp.moveaxis(array, -1, 1))[..., None]
 
 
 def act(architecture: Architecture, parameters: Parameters, inputs: Any) -> Any:
@@ -170,7 +225,14 @@ def backward(architecture: Architecture, parameters: Parameters, seen: list[Any]
     layers = split(architecture, parameters)
     convolutions = ATARI if architecture.atari else ()
     gradient: Layers = []
-    for i in reversed(range(len(convolutions), len(layers))):
+    if architecture.dueling:
+        last = seen[-1]
+        streams, errors, befores = jnp.split(last, 2, axis=-1), dueling_errors(error), []
+        for stream, slope, (weights, _) in zip(streams, errors, layers[-2:], strict=True):
+            gradient.insert(0, (_product(architecture, "sbi,sbo->sio", stream, slope), sum_by_halves(slope)))
+            befores.append(_product(architecture, "sbo,sio->sbi", slope, weights))
+        error = jnp.where(last > 0, jnp.concatenate(befores, axis=-1), 0.0)
+    for i in reversed(range(len(convolutions), len(layers) - len(gradient))):
         inputs = seen[i]
         error = error.reshape(*inputs.shape[:2], -1)
         gradient.append((_product(architecture, "sbi,sbo->sio", inputs, error), sum_by_halves(error)))
@@ -185,7 +247,7 @@ def backward(architecture: Architecture, parameters: Parameters, seen: list[Any]
         if i:
             before = input_gradient(shape, inputs, _rounded(architecture, layers[i][0]), error)
             error = jnp.where(inputs > 0, before, 0.0)
-    return joined(gradient[::-1])
+    return joined(gradient[::-1], len(architecture.heads))
 
 
 def _layer(architecture: Architecture, layer: tuple[Any, Any], inputs: Any) -> Any:

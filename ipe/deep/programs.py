@@ -29,7 +29,7 @@ class Program(NamedTuple):
     form: Format
     """How observations are stored."""
     slots: int
-    """How many slots one seed's replay has."""
+    """How many slots one seed's replay has for each environment."""
     products: str
     """The matrix products to use: native, or xla."""
     numbers: tuple[str, ...]
@@ -52,6 +52,10 @@ class Program(NamedTuple):
     """Whether the value loss is Huber's, and not the squared error."""
     n_step: int
     """The number of rewards before bootstrapping."""
+    environments: int
+    """The number of environments that a seed acts in."""
+    priority_exponent: bool
+    """Whether minibatches are drawn by priorities, and the state keeps the errors of the last one."""
     delta_steps: int = 1
     """The number of rewards before bootstrapping in the policy update's error."""
     delta_correction: str = "none"
@@ -84,18 +88,24 @@ def check_spec(settings: TrainingSettings, spec: EnvironmentSpec) -> None:
             f"{spec.id}: the network atari takes images of {_LARGE} by {_LARGE} pixels or more, "
             f"found {height} by {width}"
         )
+    if settings.dueling and settings.width % 2 and network_of(settings, spec) != "atari":
+        raise InputError(f"width must be even for dueling, whose streams have half of it each, found {settings.width}")
 
 
 def architecture(settings: TrainingSettings, spec: EnvironmentSpec) -> Architecture:
     """Return the shape of the networks that a setting trains in an environment."""
     shape, actions = spec.observation_shape, spec.actions
     if network_of(settings, spec) == "atari":
-        return Architecture(shape, ATARI_WIDTH, settings.channels, actions, settings.precision, "atari")
-    return Architecture(shape, settings.width, settings.channels, actions, settings.precision)
+        sizes = (ATARI_WIDTH, settings.channels, actions, settings.precision, "atari")
+    else:
+        sizes = (settings.width, settings.channels, actions, settings.precision, "minatar")
+    return Architecture(shape, *sizes, dueling=settings.dueling)
 
 
 def policy_architecture(net: Architecture, update: PolicyUpdate | None) -> Architecture:
-    """Return the shape of the policy network beside a Q-network; without a policy update, it has the Q-network's."""
+    """Return the shape of the policy network beside a Q-network: the Q-network's, but never dueling, and with the
+    outputs that the policy update asks for, if there is one."""
+    net = net.of("policy")
     return net if update is None else net._replace(actions=update.outputs(net.actions))
 
 
@@ -151,7 +161,7 @@ def program_of(settings: TrainingSettings, spec: EnvironmentSpec, begun_with: st
     choices = {name: value for name, value in settings.program.items() if name in Program._fields}
     update = settings.updates_policy
     choices |= {"behaviour": settings.acts, "policy_update": None if update is None else UPDATES[update.name]}
-    slots, products = slots_of(settings.replay, spec.stack), _products(net, begun_with)
+    slots, products = slots_of(settings.replay // settings.environments, spec.stack), _products(net, begun_with)
     return Program(net, form_of(spec), slots, products, tuple(settings.numbers), **choices)
 
 

@@ -18,11 +18,20 @@ MEMORY = 3
 """The stream of numbers for behaviours that remember. (The stream 2 is that of evaluation.)"""
 WHILE_TRAINING = 8
 """The stream of numbers for evaluation while training."""
+_ENVIRONMENTS = 4
 
 
 def network_generator(seed: int) -> np.random.Generator:
     """Return the generator of a seed's initial parameters."""
     return np.random.Generator(np.random.Philox(_sequence(seed, _NETWORKS)))
+
+
+def environment_seed(seed: int, environment: int) -> int:
+    """Return the seed of one of the environments that a seed acts in; that of the first is the seed itself."""
+    if environment == 0:
+        return seed
+    sequence = np.random.SeedSequence(seed, spawn_key=(_ENVIRONMENTS, environment))
+    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))  # those of evaluation are 2^63 or more
 
 
 class FrameDraws:

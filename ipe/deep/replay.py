@@ -124,10 +124,14 @@ class Slots:
     There are a sixteenth more slots than transitions, for the last observations of truncated episodes. If an
     environment truncates more often than that, fewer than `capacity` transitions are kept. Stacks of k frames have
     k - 1 slots more, in which the frames before the oldest transition stay.
+
+    A seed that acts in several environments has a ring for each of them, one after the other; `seeds` is then the
+    number of rings, and `capacity` that of the transitions in each.
     """
 
-    def __init__(self, seeds: int, capacity: int, stack: int = 1) -> None:
+    def __init__(self, seeds: int, capacity: int, stack: int = 1, environments: int = 1) -> None:
         self.capacity = capacity
+        self.environments = environments
         self.size = slots_of(capacity, stack)
         self._room = self.size - (stack - 1)
         self.count = 0
@@ -139,6 +143,7 @@ class Slots:
         self.places = np.zeros((capacity, seeds), np.int64)
         """The place at which each of the last `capacity` transitions starts, counted like `head`."""
         self._seeds = np.arange(seeds)
+        self._first_rings = np.arange(0, seeds, environments)[:, None]
         self._even = True  # no seed has truncated an episode yet
 
     def push(self, truncated: NDArray[np.bool_], out: NDArray[np.int32]) -> None:
@@ -172,11 +177,39 @@ class Slots:
     def sample(self, draws: NDArray[np.float64], out: NDArray[np.int32]) -> None:
         """Draw transitions uniformly with replacement, by uniform numbers in [0, 1) of shape (seeds, batch); `out`
         receives the slots from which the transitions start, in the same shape."""
-        numbers = (draws * (self.count - self.oldest)[:, None]).astype(np.int64)
+        numbers = (draws * self.kept[:, None]).astype(np.int64)
+        if self.environments > 1:
+            self._across(numbers, out)
+            return
         numbers += self.oldest[:, None]
         if not self._even:  # otherwise the number of a transition is the place at which it starts
             numbers = self.places[numbers % self.capacity, self._seeds[:, None]]
         np.remainder(numbers, self.size, out=out, casting="unsafe")
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """How many transitions of each seed are kept, in all its rings."""
+        kept = self.count - self.oldest
+        return kept if self.environments == 1 else kept.reshape(-1, self.environments).sum(axis=1)
+
+    def at(self, places: NDArray[np.int64], out: NDArray[np.int32]) -> None:
+        """Find the slots of transitions from their rows in `places`, (seeds, batch): the rows of a seed's second ring
+        are counted on from those of the first, and so on. `out` receives the slots from which the transitions start;
+        those of a second ring are counted on, too."""
+        if self.environments == 1:
+            np.remainder(self.places[places, self._first_rings], self.size, out=out, casting="unsafe")
+            return
+        ring, row = np.divmod(places, self.capacity)
+        out[:] = self.places[row, self._first_rings + ring] % self.size + ring * self.size
+
+    def _across(self, numbers: NDArray[np.int64], out: NDArray[np.int32]) -> None:
+        """The slots of transitions that are numbered over all rings of a seed, the oldest of its first ring being 0."""
+        kept = (self.count - self.oldest).reshape(-1, self.environments)
+        ends = kept.cumsum(axis=1)
+        ring = (numbers[:, :, None] >= ends[:, None, :]).sum(axis=2)
+        inside = numbers - np.take_along_axis(ends - kept, ring, axis=1)
+        row = (inside + self.oldest[self._first_rings + ring]) % self.capacity
+        self.at(ring * self.capacity + row, out)
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         """The account of all slots, for a checkpoint; of the places, those that are known yet."""

@@ -130,6 +130,29 @@ class Optimiser(_Settings):
     """Scale a gradient down to this norm, over a whole network. 0: never."""
 
 
+class Priority(_Settings):
+    r"""Prioritised replay (Schaul et al., 2016, proportional): the priority of a transition is
+    :math:`p = |\delta| + \varepsilon`, with :math:`\delta` the error of its last value update."""
+
+    exponent: Annotated[_NotNegative, Role(switch=True)] = 0.0
+    r"""The exponent :math:`\alpha`: a transition is drawn in proportion to :math:`p^\alpha` (0.6 in the paper). 0: all
+    are drawn alike."""
+    correction: Annotated[_Probability, Role(only_with="priority")] = 0.4
+    r"""The exponent :math:`\beta` of the importance weights, with which both networks are updated, at frame 0; it grows
+    linearly to 1."""
+    steps: Annotated[_Count, Role(only_with="priority")] = 500_000
+    r"""How many frames :math:`\beta` takes to 1."""
+    epsilon: Annotated[_Positive, Role(only_with="priority")] = 1e-6
+    r"""The number :math:`\varepsilon` that is added to the size of the error."""
+
+    @model_validator(mode="after")
+    def _nothing_without_an_exponent(self) -> Self:
+        for name, field in type(self).model_fields.items():
+            if self.exponent == 0.0 and getattr(self, name) != field.default:
+                raise ValueError(f"{name} has no effect while priority.exponent is 0: all transitions are drawn alike")
+        return self
+
+
 class TrainingSettings(_Settings):
     """One setting of deep epsilon-IPE or DQN. A run is a setting and a seed.
 
@@ -141,6 +164,9 @@ class TrainingSettings(_Settings):
 
     environment: EnvironmentSettings
     """The environment to act in."""
+    environments: Annotated[int, Field(ge=1, le=256), LATE] = 1
+    """How many copies of the environment an agent acts in: a frame in each of them by the same networks, then as many
+    updates. `frames` and `replay` are those of all copies together."""
     behaviour: Annotated[str, Role(compiled=True, names=deep_behaviours)] = "epsilon-ipe"
     """How the agent acts."""
     frames: Annotated[_Count, COMPILED] = 500_000
@@ -154,6 +180,9 @@ class TrainingSettings(_Settings):
     network: Annotated[Literal["auto", "minatar", "atari"], LATE] = "auto"
     """The network for images: minatar (a 3x3 convolution and a layer of `width`), or atari (three convolutions and a
     layer of 512; Mnih et al., 2015). auto: atari for images of 36 x 36 pixels or more."""
+    dueling: Annotated[bool, LATE] = False
+    """Whether the Q-network ends in two streams, V(s) and A(s, a), and Q(s, a) = V(s) + A(s, a) - mean_b A(s, b) (Wang
+    et al., 2016). Each stream has half the units of the last hidden layer, 512 in the network atari."""
     value_step_size: Annotated[_NotNegative, TRACED] = 1e-3
     """The step size of the Q-network's optimiser."""
     policy_step_size: Annotated[_NotNegative, Role(traced=True, only_with="network")] = 1e-3
@@ -164,6 +193,8 @@ class TrainingSettings(_Settings):
     """Transitions in a minibatch."""
     replay: Annotated[int, Field(ge=1, le=10**8), COMPILED] = 100_000
     """Transitions that the replay keeps."""
+    priority: Annotated[Priority, Role(late=True)] = Priority()
+    """Prioritised replay."""
     warm_up: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Frames of uniformly random behaviour before the first update; the schedule starts after them."""
     update_every: _Count = 1
@@ -252,6 +283,13 @@ class TrainingSettings(_Settings):
                 f"entropy_bonus has no effect with the policy update {update.name}, whose policy has the most entropy "
                 "already"
             )
+
+    @model_validator(mode="after")
+    def _environments_share_frames_and_replay(self) -> Self:
+        for name in ("frames", "replay"):
+            if (number := getattr(self, name)) % self.environments:
+                raise ValueError(f"{name} = {number} must be a multiple of environments = {self.environments}")
+        return self
 
     @property
     def acts(self) -> Behaviour:

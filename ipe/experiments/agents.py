@@ -138,6 +138,8 @@ class TrainedAgent:
     @property
     def tensors(self) -> dict[str, NDArray[np.float32]]:
         """The parameters by name: `q.first.weight`, `q.first.bias`, and so on for `middle` and `last`, and `policy`.
+        A dueling Q-network has `last.value` and `last.advantage`, which read the first and the second half of
+        the units of `middle`.
 
         The weights of `middle` and `last` have the shape (outputs, inputs); so has `first` for vectors. For images
         `first` is a convolution, of the shape (channels, channels of the image, 3, 3), and `middle` reads its outputs
@@ -148,9 +150,8 @@ class TrainedAgent:
         for network, parameters in self._parameters.items():
             update = self._trained.settings.updates_policy
             net = self._net if network == "q" else policy_architecture(self._net, update)
-            layers = split(net, parameters)
-            for i, (name, (weight, bias)) in enumerate(zip(self._net.names, layers, strict=True)):
-                named[f"{network}.{name}.weight"] = _weight(self._net, i, weight[0])
+            for i, (name, (weight, bias)) in enumerate(zip(net.names, split(net, parameters), strict=True)):
+                named[f"{network}.{name}.weight"] = _weight(net, i, weight[0])
                 named[f"{network}.{name}.bias"] = np.array(bias[0])
         return named
 

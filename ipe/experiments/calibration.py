@@ -77,16 +77,15 @@ def measure(settings: TrainingSettings, seeds: int) -> Calibration:
     try:
         for _ in range(_WARM):
             loop.advance()
-        ready = time.perf_counter()
-        frames = 0
+        ready, first, frames = time.perf_counter(), loop.frame, 0
         while frames < _LEAST or time.perf_counter() - ready < SECONDS:
             loop.advance()
-            frames += 1
+            frames = loop.frame - first
         spent = time.perf_counter() - ready
         episodes = len(loop.records.arrays()["episodes.seed"])
         return Calibration(
             seeds=seeds,
-            start_seconds=ready - begin - _WARM * spent / frames,
+            start_seconds=ready - begin - first * spent / frames,
             seconds_per_frame=spent / frames,
             memory=loop.memory,
             process=_process_bytes(),

@@ -79,7 +79,11 @@ def rungs_of(sweep: Sweep) -> Halving:
     if max(sizes.values()) < 2:
         raise InputError("each case has one setting: there is nothing to choose by halving")
     least = max(map(_schedule, sweep.settings))
-    return read_halving(sweep.halving, max(sizes.values()), len(sweep.seeds), frames.pop(), least)
+    halving = read_halving(sweep.halving, max(sizes.values()), len(sweep.seeds), frames.pop(), least)
+    for each in sorted({setting.settings.environments for setting in sweep.settings}):
+        if wrong := [length for length in halving.frames if length % each]:
+            raise InputError(f"halving.frames: {wrong[0]} must be a multiple of environments = {each}")
+    return halving
 
 
 def _schedule(setting: Setting) -> int:

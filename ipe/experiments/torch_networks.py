@@ -33,6 +33,20 @@ class Flattened(torch.nn.Module):  # type: ignore[misc]
         return x.permute(0, 2, 3, 1).flatten(1)
 
 
+class Dueling(torch.nn.Module):  # type: ignore[misc]
+    """The value V and the advantages A, from halves of the units, as action values V + A - mean A."""
+
+    def __init__(self, units: int, actions: int) -> None:
+        super().__init__()
+        self.value, self.advantage = torch.nn.Linear(units, 1), torch.nn.Linear(units, actions)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The action values."""
+        first, second = x.chunk(2, dim=-1)
+        advantage = self.advantage(second)
+        return self.value(first) + advantage - advantage.mean(dim=-1, keepdim=True)
+
+
 class Networks(torch.nn.Module):  # type: ignore[misc]
     """The Q-network `q` and, if a policy was learned, the network `policy`, which returns probabilities."""
 
@@ -50,7 +64,8 @@ class Networks(torch.nn.Module):  # type: ignore[misc]
 def torch_networks(net: Architecture, tensors: Mapping[str, NDArray[np.float32]], scale: float) -> Networks:
     """Make a module from the tensors of a `TrainedAgent` and the shape of its networks; observations are multiplied by
     `scale`."""
-    networks = {name: _network(name, net, scale) for name in ("q", "policy") if f"{name}.last.bias" in tensors}
+    names = [name for name in ("q", "policy") if f"{name}.middle.bias" in tensors]
+    networks = {name: _network(name, net.of(name), scale) for name in names}
     module = Networks(networks["q"], networks.get("policy"))
     module.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in tensors.items()})
     return module
@@ -58,7 +73,7 @@ def torch_networks(net: Architecture, tensors: Mapping[str, NDArray[np.float32]]
 
 def _network(name: str, net: Architecture, scale: float) -> torch.nn.Sequential:
     parts: OrderedDict[str, torch.nn.Module] = OrderedDict(prepared=Prepared(scale, net.image))
-    *_, (middle, width), (_, actions) = net.layers
+    middle, width = net.layers[-1 - len(net.heads)]
     channels = net.inputs[-1]
     for which, (size, stride, outputs) in zip(net.names, net.convolutions, strict=False):
         parts[which] = torch.nn.Conv2d(channels, outputs, size, stride)
@@ -71,7 +86,7 @@ def _network(name: str, net: Architecture, scale: float) -> torch.nn.Sequential:
         parts["relu_first"] = torch.nn.ReLU()
     parts["middle"] = torch.nn.Linear(middle, width)
     parts["relu_middle"] = torch.nn.ReLU()
-    parts["last"] = torch.nn.Linear(width, actions)
+    parts["last"] = Dueling(*net.heads[1]) if net.dueling else torch.nn.Linear(width, net.actions)
     if name == "policy":
         parts["softmax"] = torch.nn.Softmax(dim=-1)
     return torch.nn.Sequential(parts)

@@ -158,10 +158,7 @@ def _by_seed(
 ) -> dict[int, dict[str, dict[str, NDArray[np.float32]]]]:
     """Return the networks of each seed, after a check that the arrays are of the shapes that the settings ask for."""
     for name, shape in shapes.items():
-        inputs, outputs = shape.layers[-2]
-        rest = sum(i * o + o for i, o in shape.layers) - inputs * outputs
-        parts = {"matrix": (len(seeds), inputs, outputs), "rest": (len(seeds), rest)}
-        for part, expected in parts.items():
+        for part, expected in zip(("matrix", "rest"), _shapes(shape, len(seeds)), strict=True):
             array = arrays.get(f"{name}.{part}")
             if array is None or array.shape != expected or array.dtype != np.float32:
                 found = "is missing" if array is None else f"is {array.dtype} of shape {array.shape}"
@@ -172,3 +169,10 @@ def _by_seed(
         seed: {name: {part: arrays[f"{name}.{part}"][i : i + 1] for part in ("matrix", "rest")} for name in shapes}
         for i, seed in enumerate(seeds)
     }
+
+
+def _shapes(shape: Architecture, seeds: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shapes of the two arrays of a network's parameters."""
+    inputs, outputs = shape.layers[-1 - len(shape.heads)]
+    rest = sum(i * o + o for i, o in shape.layers) - inputs * outputs
+    return (seeds, inputs, outputs), (seeds, rest)

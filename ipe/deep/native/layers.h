@@ -255,25 +255,26 @@ static void layer_weight_gradient_halves(const float *x, int64_t inputs, int64_t
         weight_gradient(1, x, inputs, outputs, error, pairs, pairs, &own);
 }
 
-INLINE void thin_columns(int columns, const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
-                         float *gradient) {
+INLINE void thin_columns(int columns, const float *x, int64_t inputs, int64_t outputs, const float *error,
+                         int64_t error_step, int64_t batch, float *gradient) {
     for (int64_t i = 0; i < inputs; i += LANES) {
         lanes acc[4] = {{0}};
         for (int64_t b = 0; b < batch; b++)
 #pragma GCC unroll 4
-            for (int j = 0; j < columns; j++) acc[j] += error[b * outputs + j] * load(x + b * inputs + i);
+            for (int j = 0; j < columns; j++) acc[j] += error[b * error_step + j] * load(x + b * inputs + i);
 #pragma GCC unroll 4
         for (int j = 0; j < columns; j++)
             for (int k = 0; k < LANES; k++) gradient[(i + k) * outputs + j] = acc[j][k];
     }
 }
 
-/* The same for a layer of few outputs, into `gradient`: x (batch, inputs), inputs a multiple of LANES. */
-static void thin_weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t batch,
-                                 float *gradient) {
+/* The same for a layer of few outputs, into `gradient`: x (batch, inputs), inputs a multiple of LANES; error (batch,
+   error_step), of which the first `outputs` columns are the layer's. */
+static void thin_weight_gradient(const float *x, int64_t inputs, int64_t outputs, const float *error, int64_t error_step,
+                                 int64_t batch, float *gradient) {
     int64_t j = 0;
-    for (; j + 4 <= outputs; j += 4) thin_columns(4, x, inputs, outputs, error + j, batch, gradient + j);
-    for (; j < outputs; j++) thin_columns(1, x, inputs, outputs, error + j, batch, gradient + j);
+    for (; j + 4 <= outputs; j += 4) thin_columns(4, x, inputs, outputs, error + j, error_step, batch, gradient + j);
+    for (; j < outputs; j++) thin_columns(1, x, inputs, outputs, error + j, error_step, batch, gradient + j);
 }
 
 /* A layer's errors, (units, padded batch), as panels: those of GROUP units, (batch, GROUP), after one another, so that a

@@ -31,7 +31,7 @@ TARGETS = ("ipe_forward", "ipe_act", "ipe_backward", "ipe_rmsprop")
 LANES = 16
 """The numbers in a vector, whatever the machine: the sizes of layers are multiples of this."""
 
-_SOURCES = ("vectors.h", "bfloat16.h", "layers.h", "convolution.h", "network.c")
+_SOURCES = ("vectors.h", "bfloat16.h", "layers.h", "convolution.h", "priorities.h", "network.c")
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 _PATIENCE = 120.0
 
@@ -65,6 +65,8 @@ def reason(architecture: Architecture) -> str:
     for name, size in (("width", architecture.width), ("channels", architecture.channels)):
         if size % LANES and (name == "width" or architecture.image):
             return f"{name} must be a multiple of {LANES}, found {size}"
+    if architecture.dueling and architecture.width % (2 * LANES):
+        return f"width must be a multiple of {2 * LANES} for two streams, found {architecture.width}"
     why = registered()
     if architecture.precision == "bfloat16" and not why and not has_bfloat16():
         return "this processor has no products of bfloat16"

@@ -3,18 +3,28 @@
    The networks are those of ipe/deep/networks.py: `matrix` (seeds, inputs, outputs) is the middle layer's, `rest` all
    other weights and biases in a row. Observations are (seeds, batch, n) numbers; images may have eight of their bits in a
    byte. Sizes are read from the arrays' shapes, those of images from the attributes channels, height, width (else 0).
-   The attribute bfloat16 says whether the middle layer's products, nearly all of them, are made of pairs. */
+   The attribute bfloat16 says whether the middle layer's products, nearly all of them, are made of pairs. The attribute
+   dueling says whether the last layer is two, whose outputs come one after the other: one output from the first half of
+   the middle layer's units, the others from the second half. */
 #include <stdlib.h>
 
 #include "convolution.h"
 #include "layers.h"
+#include "priorities.h"
 #include "xla/ffi/api/c_api.h"
 
+/* A last layer: which of the middle layer's units it reads, which of the network's outputs it gives, and where its weights
+   and biases begin in `rest`. */
 typedef struct {
-    int64_t seeds, batch, padded, inputs, first, middle, actions, rest;
-    int is_image, in_bits, halves;
+    int64_t unit, inputs, output, outputs, weights, bias;
+} head;
+
+typedef struct {
+    int64_t seeds, batch, padded, inputs, first, middle, outputs, rest;
+    int is_image, in_bits, halves, n_heads;
     image im;
-    int64_t b0, b1, w2, b2; /* where they begin in `rest`, after the first layer's weights */
+    int64_t b0, b1; /* where they begin in `rest`, after the first layer's weights */
+    head heads[2];
 } shape;
 
 static XLA_FFI_Buffer *argument(const XLA_FFI_CallFrame *frame, int i) { return frame->args.args[i]; }
@@ -40,16 +50,23 @@ static shape shape_of(const XLA_FFI_CallFrame *frame) {
     s.padded = (s.batch + GROUP - 1) / GROUP * GROUP;
     s.inputs = observations->dims[2];
     s.halves = attribute(frame, 0) != 0;
-    s.im = (image){.channels = attribute(frame, 1), .height = attribute(frame, 2), .width = attribute(frame, 3)};
+    s.im = (image){.channels = attribute(frame, 1), .height = attribute(frame, 3), .width = attribute(frame, 4)};
+    s.n_heads = attribute(frame, 2) ? 2 : 1;
     s.is_image = s.im.height > 0;
     s.in_bits = observations->dtype == XLA_FFI_DataType_U8;
     if (s.is_image) s.im.maps = s.first / ((s.im.height - 2) * (s.im.width - 2));
     const int64_t fan_in = s.is_image ? 9 * s.im.channels : s.inputs, outputs = s.is_image ? s.im.maps : s.first;
     s.b0 = fan_in * outputs;
     s.b1 = s.b0 + outputs;
-    s.w2 = s.b1 + s.middle;
-    s.actions = (s.rest - s.w2) / (s.middle + 1);
-    s.b2 = s.w2 + s.middle * s.actions;
+    int64_t place = s.b1 + s.middle;
+    const int64_t units = s.middle / s.n_heads;
+    s.outputs = (s.rest - place) / (units + 1);
+    for (int64_t i = 0, output = 0; i < s.n_heads; i++) {
+        const int64_t n = i + 1 < s.n_heads ? 1 : s.outputs - output;
+        s.heads[i] = (head){i * units, units, output, n, place, place + units * n};
+        place += (units + 1) * n;
+        output += n;
+    }
     return s;
 }
 
@@ -105,9 +122,11 @@ static void network_forward(const shape *s, const float *matrix, const float *re
     } else {
         layer_forward(matrix, rest + s->b1, s->first, s->middle, hidden, last, s->padded, 1);
     }
-    layer_forward(rest + s->w2, rest + s->b2, s->middle, s->actions, last, memory, s->padded, 0);
+    for (const head *h = s->heads; h < s->heads + s->n_heads; h++)
+        layer_forward(rest + h->weights, rest + h->bias, h->inputs, h->outputs, last + h->unit * s->padded,
+                      memory + h->output * s->padded, s->padded, 0);
     for (int64_t b = 0; b < s->batch; b++)
-        for (int64_t a = 0; a < s->actions; a++) output[b * s->actions + a] = memory[a * s->padded + b];
+        for (int64_t a = 0; a < s->outputs; a++) output[b * s->outputs + a] = memory[a * s->padded + b];
 }
 
 /* In floats: a spot is as large as four of them. */
@@ -116,7 +135,7 @@ static int64_t spots_memory(const shape *s) { return 4 * s->im.height * s->im.wi
 static int64_t forward_memory(const shape *s) {
     const int64_t first = s->is_image ? s->batch * s->first + spots_memory(s) : s->inputs * s->padded;
     const int64_t middle = s->halves ? s->first * (s->middle + s->padded) / 2 : 0;
-    return larger(larger(first, middle), s->actions * s->padded);
+    return larger(larger(first, middle), s->outputs * s->padded);
 }
 
 /* The b-th observation alone, in single precision always: to make pairs of the weights takes longer. */
@@ -132,7 +151,8 @@ static void network_act(const shape *s, const float *matrix, const float *rest, 
         layer_forward_one(rest, rest + s->b0, s->inputs, s->first, observation, memory, 1);
     }
     layer_forward_one(matrix, rest + s->b1, s->first, s->middle, memory, last, 1);
-    layer_forward_one(rest + s->w2, rest + s->b2, s->middle, s->actions, last, output, 0);
+    for (const head *h = s->heads; h < s->heads + s->n_heads; h++)
+        layer_forward_one(rest + h->weights, rest + h->bias, h->inputs, h->outputs, last + h->unit, output + h->output, 0);
 }
 
 /* The middle layer's part of the backward pass in bfloat16: from `columns`, the gradient in its outputs, to the one in its
@@ -156,26 +176,38 @@ static int64_t backward_halves_memory(const shape *s) {
     return s->halves ? (s->first * s->middle + (s->first + 2 * s->middle) * s->padded) / 2 : 0;
 }
 
-/* From the gradient in the outputs, (batch, actions), to what becomes of the gradient in `matrix` and in `rest`. */
+/* The last layers' part of the backward pass: from the gradient in the outputs, (batch, outputs), to the one in the middle
+   layer's outputs, `columns`, and the one in the weights and biases, into `gradient`. */
+static void backward_heads(const shape *s, const float *rest, const float *last, const float *error, float *gradient,
+                           float *columns, float *of_output, float *rows) {
+    memset(of_output, 0, (size_t)(s->outputs * s->padded) * sizeof(float));
+    for (const head *h = s->heads; h < s->heads + s->n_heads; h++) {
+        const float *units = last + h->unit * s->padded;
+        float *slopes = of_output + h->output * s->padded;
+        for (int64_t a = 0; a < h->outputs; a++) {
+            float sum = 0.0f;
+            for (int64_t b = 0; b < s->batch; b++)
+                sum += slopes[a * s->padded + b] = error[b * s->outputs + h->output + a];
+            gradient[h->bias + a] = sum;
+        }
+        transpose(units, h->inputs, s->batch, s->padded, rows, h->inputs);
+        thin_weight_gradient(rows, h->inputs, h->outputs, error + h->output, s->outputs, s->batch, gradient + h->weights);
+        layer_input_gradient(rest + h->weights, h->inputs, h->outputs, slopes, units, columns + h->unit * s->padded,
+                             s->padded);
+    }
+}
+
+/* From the gradient in the outputs, (batch, outputs), to what becomes of the gradient in `matrix` and in `rest`. */
 static void network_backward(const shape *s, const float *matrix, const float *rest, const void *observations,
                              const float *hidden, const float *last, const float *error, const optimiser *of_matrix,
                              const optimiser *of_rest, float *memory) {
     float *gradient = memory, *of_output = gradient + whole_vectors(s->rest);
-    float *columns = of_output + s->actions * s->padded;
+    float *columns = of_output + s->outputs * s->padded;
     float *rows = columns + larger(s->first, s->middle) * s->padded;
     float *x = rows + whole_vectors(larger(s->first, s->middle) * s->batch);
     float *halves = x + larger(larger(s->first, s->inputs) * s->padded, spots_memory(s));
 
-    memset(of_output, 0, (size_t)(s->actions * s->padded) * sizeof(float));
-    for (int64_t a = 0; a < s->actions; a++) {
-        float sum = 0.0f;
-        for (int64_t b = 0; b < s->batch; b++) sum += of_output[a * s->padded + b] = error[b * s->actions + a];
-        gradient[s->b2 + a] = sum;
-    }
-    transpose(last, s->middle, s->batch, s->padded, rows, s->middle);
-    thin_weight_gradient(rows, s->middle, s->actions, error, s->batch, gradient + s->w2);
-
-    layer_input_gradient(rest + s->w2, s->middle, s->actions, of_output, last, columns, s->padded);
+    backward_heads(s, rest, last, error, gradient, columns, of_output, rows);
     to_panels(columns, s->middle, s->batch, s->padded, rows);
     bias_gradient(rows, s->middle, s->batch, gradient + s->b1);
     float *next = x; /* of_matrix writes the new weights: the gradient in its inputs comes first */
@@ -206,7 +238,7 @@ static void network_backward(const shape *s, const float *matrix, const float *r
 
 static int64_t backward_memory(const shape *s) {
     const int64_t widest = larger(s->first, s->middle);
-    return whole_vectors(s->rest) + s->actions * s->padded + widest * s->padded + whole_vectors(widest * s->batch) +
+    return whole_vectors(s->rest) + s->outputs * s->padded + widest * s->padded + whole_vectors(widest * s->batch) +
            larger(larger(s->first, s->inputs) * s->padded, spots_memory(s)) + backward_halves_memory(s);
 }
 
@@ -257,7 +289,7 @@ XLA_FFI_Error *ipe_act(XLA_FFI_CallFrame *frame) {
     for (int64_t i = 0; i < s.seeds; i++)
         for (int64_t b = 0; b < s.batch; b++)
             network_act(&s, of_seed(argument(frame, 0), i), of_seed(argument(frame, 1), i), of_seed(argument(frame, 2), i),
-                        b, (float *)of_seed(result(frame, 0), i) + b * s.actions, memory);
+                        b, (float *)of_seed(result(frame, 0), i) + b * s.outputs, memory);
     return NULL;
 }
 
