@@ -20,11 +20,12 @@ from ipe.deep.learner import choose, counted, learn
 from ipe.deep.programs import Program
 
 _READ = ("q", "policy", "counts", "memory", "chosen_by")
+_finished: Any = jax.block_until_ready  # JAX gives it no type
 
 
 def store(program: Program, state: dict[str, Any], rows: Frame) -> dict[str, Any]:
     """The state with a step more of every environment. The replay's arrays cannot be used afterwards."""
-    return {**state, "replay": jax.block_until_ready(_compiled_store(program)(state["replay"], rows))}
+    return {**state, "replay": _finished(_compiled_store(program)(state["replay"], rows))}
 
 
 def update(
@@ -34,7 +35,7 @@ def update(
     `ipe.deep.learner.advance`; the frame is one of `Frame.of_updates`."""
     live = {name: state[name] for name in spare}
     donated = {name: part for name, part in state.items() if name != "replay"} | spare
-    new = jax.block_until_ready(_compiled_update(program, updating)(donated, live, state["replay"], numbers, frame))
+    new = _finished(_compiled_update(program, updating)(donated, live, state["replay"], numbers, frame))
     return {**new, "replay": state["replay"]}, live
 
 
