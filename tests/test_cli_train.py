@@ -120,7 +120,18 @@ def model_paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def test_every_setting_has_an_option() -> None:
     expected = {path.replace("_", "-") for path in model_paths(TrainingSettings)}
     expected = (expected - {"environment.id", "environment.frame-limit"}) | {"frame-limit"}
-    others = {"environment", "resume", "seeds", "out", "processes", "batch-seeds", "checkpoint-seconds", "tensorboard"}
+    others = {
+        "environment",
+        "resume",
+        "seeds",
+        "out",
+        "processes",
+        "batch-seeds",
+        "checkpoint-seconds",
+        "evaluate-every",
+        "evaluate-episodes",
+        "tensorboard",
+    }
     others |= {"settings", "plan"}
     numbers = {name.replace("_", "-") for name in extra_fields()}
     assert expected | others <= set(option_names(Arguments)) <= expected | others | numbers
