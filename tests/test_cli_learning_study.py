@@ -58,8 +58,8 @@ def test_a_short_study_is_run_judged_reported_and_gone_on_with(
         (["freeway", "--halving"], "--halving is for the whole grid: give --full-grid too"),
         (
             ["lander"],
-            "there is no study 'lander' (did you mean lunar-lander?); the studies are switch-stay, lunar-lander, "
-            "freeway",
+            "there is no study 'lander' (did you mean lunar-lander?); the studies are switch-stay, returns, "
+            "lunar-lander, freeway",
         ),
     ],
 )
@@ -78,7 +78,7 @@ def test_wrong_words_get_one_sentence(
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_help_of_a_study_names_its_parts(name: str) -> None:
     declared = import_module(STUDIES[name].MODULE)
-    if name == "switch-stay":
+    if name in ("switch-stay", "returns"):
         parts = [part.name for part in declared.PARTS]
     elif name == "exploration":
         parts = [declared.TABULAR, *declared.group_names()]

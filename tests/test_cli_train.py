@@ -151,7 +151,7 @@ def test_help_has_a_text_and_a_default_for_every_option(run: Run) -> None:
     )
     assert re.search(r"\(default: 128; 256 with [^)]*boltzmann[^)]* epsilon-greedy[^)]*; MinAtar 128\)", text)
     assert "(default: none; LunarLander 5000)" in text
-    assert "delta^2 (paper), or |delta| (absolute)" in text
+    assert "delta^2 (paper), |delta| (absolute), or another of the policy updates." in text
     assert not re.search(r":math:|\\|`", out.partition("training options")[2])
 
 
@@ -327,7 +327,7 @@ WRONG = {
     "train CartPole-v1 --temperature 2": "--temperature has no effect with the behaviour epsilon-ipe; "
     "it is for boltzmann",
     "train CartPole-v1 --behaviour epsilon-greedy --policy-step-size 1": "--policy-step-size has no effect with the "
-    "behaviour epsilon-greedy; it is for epsilon-ipe, ",
+    "behaviour epsilon-greedy; it is for conservative, ",
     "train CartPole-v1 --behaviour boltzmann --delta-q online": "--delta-q has no effect with the behaviour boltzmann",
     "train CartPole-v1 --settings paper --optimiser.momentum .5": "--optimiser.momentum has no effect with rmsprop",
     "train CartPole-v1 --channels 8": "--channels has no effect with CartPole-v1, which shows vectors",

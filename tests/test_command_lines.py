@@ -43,7 +43,7 @@ def test_every_option_with_words_of_a_wrong_kind(tmp_path: Path) -> None:
         ("sweep lunar-lander-epsilon-ip", "no sweep of that name (did you mean lunar-lander-epsilon-ipe?)"),
         ("sweep empty", "empty is a folder; a sweep is declared in a TOML file"),
         ("sweep held", "held is the folder of a sweep or a run; go on with it: ipe sweep --resume held"),
-        ("report file", "file is a file; name the folder of a sweep or of a training run"),
+        ("report file", "file: it is empty"),
         ("status file", "file is a file; name the folder of a sweep or of a training run"),
         ("train CartPole-v1 --out file", "file is a file; a run needs a new or an empty folder"),
         ("help trian", "there is no command 'trian' (did you mean train?)"),

@@ -47,6 +47,8 @@ ARCHITECTURES = [
     Architecture((5,), 96, 16, 4, dueling=True),
     Architecture((4, 5, 2), 32, 16, 2, dueling=True),
 ]
+THREE_LAYERS = [net for net in ARCHITECTURES if not net.dueling]
+"""The networks that are written out by hand below; those with two streams are compared with XLA's above."""
 QUICK = (ARCHITECTURES[1], ARCHITECTURES[5], ARCHITECTURES[7])
 NETS_AND_BATCHES = [
     pytest.param(net, batch, marks=() if net in QUICK else slow)
@@ -101,14 +103,14 @@ def whole(draw: np.random.Generator, shape: tuple[int, ...], most: int) -> Any:
 
 @gcc
 @examples(10)
-@given(net=st.sampled_from(ARCHITECTURES), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
+@given(net=st.sampled_from(THREE_LAYERS), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
 def test_whole_numbers_come_out_exactly(net: Architecture, batch: int, seed: int) -> None:
     check_whole_numbers(net, batch, seed)
 
 
 @bfloat16
 @examples(10)
-@given(net=st.sampled_from(ARCHITECTURES), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
+@given(net=st.sampled_from(THREE_LAYERS), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))
 def test_whole_numbers_that_bfloat16_has_come_out_exactly(net: Architecture, batch: int, seed: int) -> None:
     check_whole_numbers(net._replace(precision="bfloat16"), batch, seed)  # no factor is above 2^8
 
@@ -141,7 +143,7 @@ def rounded(x: Any) -> Any:
 
 
 @bfloat16
-@pytest.mark.parametrize(("net", "batch"), NETS_AND_BATCHES, ids=str)
+@pytest.mark.parametrize(("net", "batch"), NETS_AND_BATCHES[: len(THREE_LAYERS)], ids=str)
 def test_the_factors_of_the_middle_layer_are_rounded_to_bfloat16_and_nothing_else(
     net: Architecture, batch: int
 ) -> None:

@@ -65,6 +65,13 @@ WRONG: dict[str, list[Any]] = {
     "huber": [-1.0],
     "n_step": [0, 101, 1.5],
     "precision": ["float64"],
+    "environments": [0, 257, 1.5, True],
+    "dueling": [1, "yes"],
+    "priority": [0.6],
+    "priority.exponent": [-0.1, float("nan"), "0.6"],
+    "priority.correction": [-0.1, 1.1],
+    "priority.steps": [0, 1.5],
+    "priority.epsilon": [0.0, -1.0, float("inf")],
 }
 
 

@@ -118,13 +118,15 @@ def test_weights_of_the_sup_norm_are_not_normalised(size: float) -> None:
 
 @pytest.mark.parametrize("norm", ["l3", "L2", "", 2, None, ["l2"], np.array(["l2", "l1"])])
 def test_norm(norm: Any) -> None:
-    refused(f"norm must be one of l2, l1, linf; found {norm!r}", q=GOOD_Q, norm=norm)
+    meant = " (did you mean l2?)" if isinstance(norm, str) and norm == "L2" else ""
+    refused(f"norm must be one of l2, l1, linf; found {norm!r}{meant}", q=GOOD_Q, norm=norm)
 
 
 @pytest.mark.parametrize("method", ["HiGHS", "", 3, None, ["auto"], np.array(["highs", "pdhg"])])
 def test_method(method: Any) -> None:
     methods = "auto, closed-form, projected-cg, highs, interior-point, pdhg"
-    refused(f"method must be one of {methods}; found {method!r}", q=GOOD_Q, method=method)
+    meant = " (did you mean highs?)" if isinstance(method, str) and method == "HiGHS" else ""
+    refused(f"method must be one of {methods}; found {method!r}{meant}", q=GOOD_Q, method=method)
 
 
 @pytest.mark.parametrize(

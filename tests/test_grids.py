@@ -324,7 +324,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"bytes\.toml is not TOML"):
         read_sweep(tmp_path / "bytes.toml")
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="is a folder; a sweep is declared in a TOML file"):
         read_sweep(tmp_path)
     (tmp_path / "wrong.toml").write_text('[base]\nenvironment = "A-v0"\n[grid]\nwidht = [1]\n')
     with pytest.raises(InputError, match=r"wrong\.toml: grid\.widht: there is no setting widht"):

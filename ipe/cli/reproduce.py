@@ -269,8 +269,8 @@ class SwitchStay(FigureStudy):
 class ReturnsStudy(FigureStudy):
     """Lambda and gamma of Q-learning's returns from the evaluation policy's entropy, beside fixed ones; two minutes.
 
-    Parts: lambda (Watkins's and Peng's traces), gamma (the discount of the learning target), each on a slippery chain,
-    Switch-Stay, river-swim and a Garnet MDP. The paper names both in its last sentences, and has neither.
+    Parts: lambda (Watkins's and Peng's traces), gamma (the discount of the learning target). Each is run on a slippery
+    chain, Switch-Stay, river-swim and a Garnet MDP. The paper names both in its last sentences, and has neither.
 
     examples:
       ipe reproduce returns
