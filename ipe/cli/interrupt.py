@@ -52,20 +52,23 @@ def losing_no_interrupt() -> Iterator[None]:
     each garbage collection, Python prints the exception as ignored and goes on.
     """
     before = sys.unraisablehook
+    timers: list[threading.Timer] = []
 
     def send_again(unraisable: Any) -> None:
         if unraisable.exc_type is not KeyboardInterrupt:
             before(unraisable)
-            return
-        timer = threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT))
-        timer.daemon = True
-        timer.start()
+        elif not any(timer.is_alive() for timer in timers):  # two that are lost within that time are one
+            timers.append(threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT)))
+            timers[-1].daemon = True
+            timers[-1].start()
 
     sys.unraisablehook = send_again
     try:
         yield
     finally:
         sys.unraisablehook = before
+        for timer in timers:  # whatever comes after this block is not interrupted
+            timer.cancel()
 
 
 @contextlib.contextmanager
