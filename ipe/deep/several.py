@@ -20,12 +20,11 @@ from ipe.deep.learner import choose, counted, learn
 from ipe.deep.programs import Program
 
 _READ = ("q", "policy", "counts", "memory", "chosen_by")
-_finished: Any = jax.block_until_ready  # JAX gives it no type
 
 
 def store(program: Program, state: dict[str, Any], rows: Frame) -> dict[str, Any]:
     """The state with a step more of every environment. The replay's arrays cannot be used afterwards."""
-    return {**state, "replay": _finished(_compiled_store(program)(state["replay"], rows))}
+    return {**state, "replay": _waited_for(_compiled_store(program)(state["replay"], rows))}
 
 
 def update(
@@ -35,7 +34,7 @@ def update(
     `ipe.deep.learner.advance`; the frame is one of `Frame.of_updates`."""
     live = {name: state[name] for name in spare}
     donated = {name: part for name, part in state.items() if name != "replay"} | spare
-    new = _finished(_compiled_update(program, updating)(donated, live, state["replay"], numbers, frame))
+    new = _waited_for(_compiled_update(program, updating)(donated, live, state["replay"], numbers, frame))
     return {**new, "replay": state["replay"]}, live
 
 
@@ -44,6 +43,10 @@ def choose_actions(program: Program, state: dict[str, Any], numbers: Any, rows: 
     read = {name: state[name] for name in _READ if name in state}
     new, actions = _compiled_choice(program)(read, state["replay"], numbers, rows)
     return {**state, **new}, actions
+
+
+def _waited_for(arrays: Any) -> Any:
+    return jax.block_until_ready(arrays)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=32)
