@@ -94,7 +94,8 @@ def never_copied(patch: pytest.MonkeyPatch) -> None:
 
 def no_end(patch: pytest.MonkeyPatch) -> None:
     """A termination bootstraps like any other step."""
-    patch.setattr(learner, "TERMINATED", 99)
+    for module in ("acting", "learner", "returns"):
+        patch.setattr(f"ipe.deep.{module}.TERMINATED", 99)
 
 
 def wrong_way(patch: pytest.MonkeyPatch) -> None:

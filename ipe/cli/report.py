@@ -94,7 +94,10 @@ class Arguments:
 def run(arguments: Arguments) -> None:
     """Write the report and say what it found first."""
     from ipe.analysis.recorded.finding import is_store
+    from ipe.base.atomic import check_folder
 
+    if arguments.out is not None:  # before a large folder is searched
+        check_folder(Path(arguments.out), arguments.overwrite)
     first = Path(arguments.paths[0])
     if len(arguments.paths) == 1 and (is_store(first) or not _has_files(first)):
         _refuse_others(arguments)

@@ -59,6 +59,8 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
     Raises:
         InputError: one sentence with the file, the path of the field, and the nearest valid name.
     """
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r} is the name of no file: it has a null character")
     file = Path(path)
     if not file.exists() and str(path) in (known := shipped_sweeps()):
         file = known[str(path)]
