@@ -34,7 +34,7 @@ browser:  ## playwright-core and chromium, for the browser tests; without them t
 demo: setup  ## the main job: the paper's Switch-Stay study; writes to out/switch-stay
 	$(PY) -m ipe reproduce switch-stay --out out/switch-stay --overwrite $(ARGS)
 
-test: lint  ## ruff, mypy, pytest with doctests: every promise, in four minutes on two cores
+test: lint  ## ruff, mypy, pytest with doctests: every promise, in five to six minutes on two cores
 	$(PYTEST) $(ARGS)
 
 test-all: lint  ## ruff, mypy, and all tests with all of their examples

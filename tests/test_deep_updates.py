@@ -355,6 +355,7 @@ CASES |= {
 QUICK = ("fenchel", "lift", "scale-free", "three steps, corrected", "conservative")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", tiered(CASES, *QUICK))
 def test_a_seed_does_not_notice_its_batch_and_goes_on_from_a_checkpoint(case: str) -> None:
     settings = small(DRIFT, **CASES[case])

@@ -89,7 +89,7 @@ def prepare_store(folder: Path) -> None:
 
 RUN_HERE = [page for page in PAGES if python_blocks(page) and page.name not in RUN_ELSEWHERE]
 # the pages whose examples train, or take seconds
-TRAINING = ("store.md", "training.md", "own-behaviour.md", "audit.md", "environments.md", "resuming.md")
+TRAINING = ("store.md", "training.md", "own-behaviour.md", "audit.md", "environments.md", "resuming.md", "returns.md")
 
 
 @pytest.mark.parametrize("page", tiered(RUN_HERE, *(p for p in RUN_HERE if p.name not in TRAINING)), ids=label)

@@ -110,6 +110,7 @@ def test_a_constant_in_the_advantages_changes_nothing() -> None:
 # ---- training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [
     {"width": 32}, pytest.param({"width": 18}, marks=pytest.mark.slow),
     pytest.param({"width": 32, "optimiser": {"kind": "adam"}}, marks=pytest.mark.slow),

@@ -146,6 +146,7 @@ def test_both_trees_have_the_same_bytes(leaves: int) -> None:
 # ---- training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [
     {"width": 32, "warm_up": 10, "update_every": 2},
     pytest.param({"width": 18, "dueling": True, "n_step": 3}, marks=pytest.mark.slow),

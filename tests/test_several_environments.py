@@ -165,6 +165,7 @@ CHANGES: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", CHANGES)
 def test_a_seed_depends_neither_on_its_batch_nor_on_a_stop(changes: dict[str, Any], tmp_path: Path) -> None:
     values = {"environment": {"frame_limit": 6}, "frames": 36_000, **changes}
@@ -211,6 +212,7 @@ def test_a_checkpoint_holds_the_filled_part_alone() -> None:
     assert early["state.replay.step"].nbytes * 4 < late["state.replay.step"].nbytes
 
 
+@pytest.mark.slow
 def test_a_failing_environment_stops_its_seed_alone() -> None:
     options = {"bad": episode_seed(environment_seed(5, 1), 1), "fault": "raise"}
     settings = small(DRIFT, environment={"options": options}, environments=2)
