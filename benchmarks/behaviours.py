@@ -12,39 +12,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 
-ONE_THREAD = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "OMP_NUM_THREADS": "1",
-    "NPROC": "1",
-    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "0",
-}
+from frame_cost import frame_seconds
+from side_by_side import SINGLE_THREAD
+
 FIRST = "epsilon-ipe"
-WARM, FRAMES = 150, 60
-
-
-def measure(environment: str, behaviours: list[str], width: int, seeds: int, rounds: int) -> dict[str, float]:
-    """The processor seconds of one frame of all seeds, by behaviour."""
-    from ipe.deep import paper_settings
-    from ipe.deep.loop import Loop
-
-    loops = {}
-    for name in behaviours:
-        settings = paper_settings(environment, name, frames=2**31 - 1, width=width)
-        loops[name] = Loop([settings] * seeds, list(range(seeds)))
-        for _ in range(WARM):
-            loops[name].advance()
-    best = dict.fromkeys(behaviours, float("inf"))
-    for _ in range(rounds):
-        for name, loop in loops.items():
-            begin = time.process_time()
-            for _ in range(FRAMES):
-                loop.advance()
-            best[name] = min(best[name], (time.process_time() - begin) / FRAMES)
-    for loop in loops.values():
-        loop.close()
-    return best
 
 
 def main() -> None:
@@ -55,13 +27,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=14)
     arguments = parser.parse_args()
-    os.environ.update(ONE_THREAD)  # before JAX is imported
+    os.environ.update(SINGLE_THREAD)  # before JAX is imported
 
+    from ipe.deep import paper_settings
     from ipe.deep.settings import deep_behaviours
 
     chosen = list(deep_behaviours()) if arguments.behaviours == ["all"] else arguments.behaviours
     names = [FIRST, *(name for name in chosen if name != FIRST)]
-    found = measure(arguments.environment, names, arguments.width, arguments.seeds, arguments.rounds)
+    settings = {
+        name: paper_settings(arguments.environment, name, frames=2**31 - 1, width=arguments.width) for name in names
+    }
+    found = frame_seconds(settings, arguments.seeds, arguments.rounds)
     print(f"{arguments.environment}, width {arguments.width}, {arguments.seeds} seeds in a batch")
     print(f"{'behaviour':20} {'microseconds per frame':>24} {'ratio to epsilon-IPE':>22}")
     for name, seconds in found.items():

@@ -1,6 +1,6 @@
 """What a policy update costs: processor time per frame of deep training, as a ratio to that of the paper's update.
 
-    quiet python benchmarks/updates.py                        # every update, each two minutes or less
+    python benchmarks/updates.py                        # every update, each two minutes or less
     python benchmarks/updates.py --only natural lift
     python benchmarks/updates.py --environment CartPole-v1 --width 64 --batch 128
 
@@ -13,15 +13,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from typing import Any
 
-ONE_THREAD = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "OMP_NUM_THREADS": "1",
-    "NPROC": "1",
-    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "0",
-}
+from frame_cost import frame_seconds
+from side_by_side import SINGLE_THREAD
+
 CORRECTED = {"delta_steps": 3, "delta_correction": "tree-backup"}
 CASES: dict[str, dict[str, Any]] = {
     "paper": {},
@@ -38,31 +34,6 @@ CASES: dict[str, dict[str, Any]] = {
     "conservative": {"behaviour": "conservative"},
 }
 FIRST = "paper"
-WARM, FRAMES = 100, 40
-
-
-def measure(environment: str, cases: list[str], seeds: int, rounds: int, **sizes: int) -> dict[str, float]:
-    """The processor seconds of one frame of all seeds, by case."""
-    from ipe.deep import paper_settings
-    from ipe.deep.loop import Loop
-
-    loops = {}
-    for name in cases:
-        changes = {"behaviour": "epsilon-ipe", **CASES[name], **sizes}
-        settings = paper_settings(environment, frames=2**31 - 1, **changes)
-        loops[name] = Loop([settings] * seeds, list(range(seeds)))
-        for _ in range(WARM):
-            loops[name].advance()
-    best = dict.fromkeys(cases, float("inf"))
-    for _ in range(rounds):
-        for name, loop in loops.items():
-            begin = time.process_time()
-            for _ in range(FRAMES):
-                loop.advance()
-            best[name] = min(best[name], (time.process_time() - begin) / FRAMES)
-    for loop in loops.values():
-        loop.close()
-    return best
 
 
 def main() -> None:
@@ -74,11 +45,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=12)
     arguments = parser.parse_args()
-    os.environ.update(ONE_THREAD)  # before JAX is imported
+    os.environ.update(SINGLE_THREAD)  # before JAX is imported
+
+    from ipe.deep import paper_settings
 
     cases = [FIRST, *(name for name in arguments.only if name != FIRST)]
     sizes = {"width": arguments.width, "batch": arguments.batch}
-    found = measure(arguments.environment, cases, arguments.seeds, arguments.rounds, **sizes)
+    settings = {
+        name: paper_settings(
+            arguments.environment, frames=2**31 - 1, **{"behaviour": "epsilon-ipe", **CASES[name], **sizes}
+        )
+        for name in cases
+    }
+    found = frame_seconds(settings, arguments.seeds, arguments.rounds)
     print(f"{arguments.environment}, width {arguments.width}, {arguments.seeds} seeds in a batch of {arguments.batch}")
     print(f"{'update':20} {'microseconds per frame':>24} {'ratio to the paper':>20}")
     for name, seconds in found.items():
