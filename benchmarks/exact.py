@@ -8,8 +8,8 @@
 One table: seconds (best of several, without building the MDP and without the true values, which are computed when asked
 for), seconds of the processor, peak memory of the process (the MDP included), relative gap, and the growth between
 sizes. Every row runs in a process of its own. A solver ends its rows when one takes longer than `--limit` (peers:
-`--peer-limit`), or when ten times the last one would. Clarabel and PDLP prove no
-gap: theirs is what this library's lower bound of the same run proves for their residual.
+`--peer-limit`, or ten times the last row would); this library's last row then shows the gap that it had reached.
+Clarabel and PDLP prove no gap: theirs is what this library's lower bound of the same run proves for their residual.
 
 Structures: `garnet` (4 actions, 5 random successors), `thin-garnet` (3 and 3), `grid` (slippery, 4 moves), `queue` (3
 services), `walk` (on a ring), `smooth` (a line of points, normal noise over some 40 of them). Values: 20 sweeps of
@@ -256,6 +256,8 @@ def print_rows(
             f"{row['gigabytes']:7.2f}{row['residual']:14.7g}{row['gap']:10.1e}{growth}  {note}",
             flush=True,
         )
+        if not row["met"]:
+            return
 
 
 def summary(times: dict[tuple[str, str, int], float]) -> None:

@@ -134,6 +134,7 @@ def test_it_plays_in_its_environment(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_actions_are_the_environments_own(make: Make) -> None:
     agent = ipe.load_agent(make(f"{OWN}Counting-v0", environment={"options": {"start": 5}}))
     seen = np.random.default_rng(0).uniform(0.0, 9.0, (200, 2))

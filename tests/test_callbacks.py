@@ -127,6 +127,7 @@ def test_a_callback_that_only_listens_changes_no_byte(tmp_path: Path) -> None:
     assert files(tmp_path / "with", *ALL) == files(tmp_path / "without", *ALL)
 
 
+@pytest.mark.slow
 def test_worker_processes_tell_the_same_events_and_stop_at_the_same_frame(
     straight: tuple[Path, Notebook], tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ class Interrupt(Notebook):
         return super().on_evaluation(event)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frame", [800, 1600])
 def test_an_exception_stops_with_a_checkpoint_is_raised_and_the_run_goes_on_to_the_same_bytes(
     straight: tuple[Path, Notebook], tmp_path: Path, frame: int

@@ -549,7 +549,8 @@ def test_control_c_in_code_that_does_not_return_to_python() -> None:
     assert (child.returncode, err) == (100, b"over")
 
 
-@pytest.mark.parametrize("presses", tiered([1, 2], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("presses", [1, 2])
 def test_a_command_that_answers_control_c_takes_its_time_unless_asked_twice(presses: int) -> None:
     script = (
         "import hashlib, os, sys, time\n"
@@ -575,6 +576,7 @@ def test_a_command_that_answers_control_c_takes_its_time_unless_asked_twice(pres
     assert (child.returncode, out, err) == ((0, b"the best so far\n", b"") if presses == 1 else (100, b"", b"over"))
 
 
+@pytest.mark.slow
 def test_python_ends_by_itself_if_it_can() -> None:
     script = (
         "import os, time\n"

@@ -85,6 +85,7 @@ def test_its_sizes_are_those_of_the_paper() -> None:
     assert smallest_side((Convolution(3, 1, 16),)) == 3
 
 
+@pytest.mark.slow
 def test_parameters_start_uniform_within_one_over_the_root_of_the_fan_in() -> None:
     fan_ins = [8 * 8 * 3, 4 * 4 * 32, 3 * 3 * 64, NET.layers[3][0], 512]
     for fan_in, (weights, _) in zip(fan_ins, split(NET, parameters()), strict=True):

@@ -25,6 +25,7 @@ from ipe.experiments import watching
 from ipe.experiments.trained import read_trained
 from tests.environment_helpers import OWN
 from tests.old_layout import create_run, read_run, write_run
+from tests.tiers import tiered
 
 SMALL: dict[str, Any] = {"width": 8, "batch": 4, "replay": 500}
 
@@ -136,7 +137,7 @@ BEHAVIOURS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+@pytest.mark.parametrize("behaviour", tiered(BEHAVIOURS, "epsilon-ipe"))
 def test_behaviours_act_with_their_probabilities(make: Make, behaviour: str) -> None:
     changes, probabilities = BEHAVIOURS[behaviour]
     folder = make("CartPole-v1", behaviour, **changes)

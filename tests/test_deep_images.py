@@ -170,7 +170,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", tiered(CASES, "stacks"))
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 def test_a_checkpoint_holds_what_is_filled_and_is_resumed_to_the_byte(case: str, tmp_path: Path) -> None:
     environment, changes = CASES[case]
     own = small(environment, replay=60, **changes)

@@ -73,10 +73,9 @@ MORE_SINGLE: dict[str, dict[str, Any]] = {
     "dueling without native products, adam, clipping": {
         "dueling": True, "width": 18, "optimiser": {**ADAM, "clip": 0.3}, "delta_q": "online"},
 }  # fmt: skip
-QUICK = ("the paper's", "absolute, entropy bonus, online delta, clipping")
-CHECKED = tiered([*CASES.values(), *MORE.values()], *(CASES[name] for name in QUICK))
+CHECKED = tiered([*CASES.values(), *MORE.values()], CASES["the paper's"])
 NAMES = [*CASES, *MORE]
-SINGLY = [*SINGLE.values(), *(pytest.param(case, marks=pytest.mark.slow) for case in MORE_SINGLE.values())]
+SINGLY = tiered([*SINGLE.values(), *MORE_SINGLE.values()], SINGLE["prioritised, warm-up"])
 
 
 def settings_of(case: dict[str, Any], **changes: Any) -> TrainingSettings:

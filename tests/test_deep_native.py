@@ -108,6 +108,7 @@ def test_whole_numbers_come_out_exactly(net: Architecture, batch: int, seed: int
     check_whole_numbers(net, batch, seed)
 
 
+@pytest.mark.slow
 @bfloat16
 @examples(10)
 @given(net=st.sampled_from(THREE_LAYERS), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))

@@ -37,7 +37,6 @@ from tests.deep_helpers import DRIFT, small
 from tests.environment_helpers import OWN
 from tests.needs import ROOT, needs_box2d, needs_minatar, posix
 from tests.old_layout import create_run, write_run
-from tests.tiers import tiered
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +210,8 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path: Path) -> None:
     same_bytes(tmp_path / "run", tmp_path / "straight")
 
 
-@pytest.mark.parametrize("first", tiered([1000, 1300], 1000))
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [1000, 1300])
 def test_a_run_with_more_frames_is_a_longer_run(tmp_path: Path, first: int) -> None:
     here(tmp_path / "run", small(DRIFT, frames=first))
     resume(tmp_path / "run", processes=0, frames=2500)

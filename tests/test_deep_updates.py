@@ -224,7 +224,7 @@ def policy_outputs(made: Program, state: dict[str, Any], x: Any) -> Any:
 
 
 @pytest.mark.parametrize("products", PRODUCTS)
-@pytest.mark.parametrize("update", LOSSES)
+@pytest.mark.parametrize("update", tiered(LOSSES, "natural", "lift", "scale-free"))
 def test_the_gradient_is_that_of_the_stated_loss(update: str, products: str, gradients: dict[str, Any]) -> None:
     made, hyper = program(update, products)
     state, sample = state_of(made), sample_of(made)
@@ -367,7 +367,8 @@ def test_a_seed_does_not_notice_its_batch_and_goes_on_from_a_checkpoint(case: st
     assert result(resumed, 0) == result(alone, 0)
 
 
-@pytest.mark.parametrize("case", tiered(CASES, "kl-proximal"))
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 def test_a_frame_moves_the_policy_down_its_gradient(case: str) -> None:
     """RMSprop's first step is ten times the step size against the sign of the gradient, whatever its size."""
     settings = small(DRIFT, policy_step_size=1e-3, **CASES[case])

@@ -35,7 +35,7 @@ from tests.environment_helpers import OWN
 NETS = [
     Architecture((8,), 16, 16, 4, dueling=True),
     Architecture((1,), 2, 1, 1, dueling=True),
-    Architecture((5, 6, 2), 12, 3, 5, dueling=True),
+    pytest.param(Architecture((5, 6, 2), 12, 3, 5, dueling=True), marks=pytest.mark.slow),
     pytest.param(Architecture((36, 41, 3), 512, 16, 5, network="atari", dueling=True), marks=pytest.mark.slow),
 ]
 
@@ -126,9 +126,8 @@ def test_a_seed_depends_neither_on_its_batch_nor_on_a_stop(changes: dict[str, An
     assert [result(loop, i) for i in range(3)] == [result(together, i) for i in range(3)]
 
 
-@pytest.mark.parametrize(("environment", "actions"), [
-    ("CartPole-v1", 2), pytest.param(OWN + "Catch-v0", 3, marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize(("environment", "actions"), [("CartPole-v1", 2), (OWN + "Catch-v0", 3)])
 def test_what_was_trained_is_read_evaluated_audited_and_exported(
     environment: str, actions: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

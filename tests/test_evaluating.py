@@ -139,6 +139,7 @@ def test_of_equal_scores_the_earlier_is_kept_and_nan_never() -> None:
     assert (kept.frames[0], kept.scores[0], kept.networks["q"].tolist()) == (50, -4.0, [[2.0, 2.0]])
 
 
+@pytest.mark.slow
 def test_an_environment_that_fails_in_an_evaluation_leaves_the_training_alone() -> None:
     options = {"bad": episode_seed(environment_seed(0, 1), 0), "fault": "raise"}
     environment = {"options": options}

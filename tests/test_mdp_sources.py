@@ -208,6 +208,7 @@ def test_there_and_back_through_quantecon(mdp: FiniteMDP) -> None:
     np.testing.assert_allclose(found, ipe.planning.optimal_values(mdp).v, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_quantecons_product_form_and_its_masks() -> None:
     quantecon = pytest.importorskip("quantecon")
     R, Q = [[5, 10], [-1, -float("inf")]], [[(0.5, 0.5), (0, 1)], [(0, 1), (0.5, 0.5)]]

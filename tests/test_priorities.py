@@ -66,6 +66,7 @@ def test_probabilities_and_weights_by_hand() -> None:
     assert slots.kept.tolist() == [4]
 
 
+@pytest.mark.slow
 def test_a_new_transition_has_the_largest_priority_so_far() -> None:
     priorities, slots, frame = made([8.99, 0.99], 2)
     slots.push(np.zeros(1, bool), frame.slots)  # in the place of the oldest
@@ -101,6 +102,7 @@ def test_one_transition_of_a_stratum_has_exactly_its_share_of_an_even_grid() -> 
     assert counts[:4].tolist() == [100, 200, 300, 400]
 
 
+@pytest.mark.slow
 def test_what_lost_its_room_to_truncations_is_not_drawn() -> None:
     settings = small(OWN + "Counting-v0", environment={"options": {"truncate_after": 1}}, priority={"exponent": 0.5})
     loop = run(settings, [0, 1], 300)

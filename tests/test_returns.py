@@ -18,7 +18,7 @@ from ipe.tabular.returns import Returns, discount
 from ipe.zoo import garnet, switch_stay
 from tests.strategies import random_mdp
 from tests.tabular_oracle import Oracle, entropy, matched_epsilon, softmax
-from tests.tiers import examples, tiered_rows
+from tests.tiers import examples, tiered, tiered_rows
 
 
 def coin(pi: Array) -> float:
@@ -128,7 +128,7 @@ def test_after_one_episode_of_a_path_the_values_are_powers_of_gamma_lambda(trace
         np.testing.assert_allclose(runs.q[0, :, :6, 0], np.tile(expected, (2, 1)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("traces", ["watkins", "peng"])
+@pytest.mark.parametrize("traces", tiered(["watkins", "peng"], "peng"))
 def test_a_lambda_of_zero_is_q_learning(traces: Any) -> None:
     options: dict[str, Any] = {"steps": 60, "runs": 4, "seed": 1}
     plain = simulate(switch_stay(), "epsilon-ipe", **options)
@@ -136,6 +136,7 @@ def test_a_lambda_of_zero_is_q_learning(traces: Any) -> None:
     np.testing.assert_allclose(zero.q, plain.q, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_with_a_greedy_behaviour_no_trace_is_cut() -> None:
     """Then Watkins's traces and Peng's are the same: each action's value is its state's."""
     options: dict[str, Any] = {"steps": 100, "runs": 4, "update": "none", "trace_decay": 0.8, "initial_q": 5.0}

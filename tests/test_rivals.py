@@ -187,6 +187,7 @@ def test_a_seed_is_the_same_in_every_batch_and_after_a_checkpoint(behaviour: str
     assert bool(together._state.get("memory")) == (behaviour in REMEMBERING)
 
 
+@pytest.mark.slow
 def test_what_remembers_is_evaluated_greedily(settings: Callable[..., Any], tmp_path: Path) -> None:
     run = tmp_path / "run"
     ipe.deep.train(settings("epsilon-bmc", frames=300), seeds=1, out=run, processes=0)

@@ -124,6 +124,7 @@ def test_draws_are_uniform_over_what_all_rings_keep() -> None:
     assert (found[0] // slots.size).tolist() == [0] * kept_now[0, 0] + [1] * 5
 
 
+@pytest.mark.slow
 def test_no_transition_crosses_an_episode_or_an_environment() -> None:
     options = {"terminate_after": 6, "vary": True, "truncate_after": 4}
     settings = small(OWN + "Counting-v0", environment={"options": options}, environments=4)
@@ -147,6 +148,7 @@ def test_no_transition_crosses_an_episode_or_an_environment() -> None:
         assert (step[:, 2] == TRUNCATED).any()
 
 
+@pytest.mark.slow
 def test_episodes_have_the_frames_of_their_environments() -> None:
     loop = run(small(OWN + "Counting-v0", environment={"options": {"terminate_after": 4}}, environments=2), [0], 10)
     arrays = loop.records.arrays()
@@ -185,6 +187,7 @@ def test_a_seed_depends_neither_on_its_batch_nor_on_a_stop(changes: dict[str, An
             assert loop.checkpoint().arrays[name].tobytes() == array.tobytes(), name
 
 
+@pytest.mark.slow
 def test_stacks_of_frames_resume_to_the_byte_and_learn_as_whole_ones(tmp_path: Path) -> None:
     settings = small("CartPole-v1", environment={"stack": 3, "frame_limit": 12}, environments=2)
     straight, loop = run(settings, [0, 1], 60), run(settings, [0, 1], 33)

@@ -329,6 +329,7 @@ def work(folder: str) -> None:
                     store.publish(lease, JobResult(make_records(job.seeds), make_outcomes(job.seeds), 1.0))
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed_all_the_time(tmp_path: Path) -> None:
     """Three at once; what they leave is what an undisturbed one does, file by file."""
     sweep = make_sweep((8, 16), range(8))

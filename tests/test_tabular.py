@@ -97,6 +97,7 @@ def test_every_update_is_that_of_a_plain_loop(masked: FiniteMDP, update: str) ->
     agree_with_the_oracle(masked, "ipe", update=update, n_steps=3, alpha_pi=0.3, gamma=0.8, **bonus)
 
 
+@pytest.mark.slow
 def test_a_lift_of_optimal_values_is_greedy() -> None:
     """Where transitions are deterministic, Q* promises the largest value of every state."""
     mdp = switch_stay()
@@ -149,18 +150,18 @@ def test_fenchel_on_slippery_switch_stay(behaviour: str, paper: float, fenchel: 
         assert runs.reward.mean() == pytest.approx(reward, abs=0.012), update
 
 
-def test_runs_are_the_same_in_every_batch() -> None:
+@pytest.mark.parametrize("size", tiered([1, 7, 50], 7))
+def test_runs_are_the_same_in_every_batch(size: int) -> None:
     def run(first: int, count: int) -> TabularRuns:
         return simulate(switch_stay(), "epsilon-ipe", first_run=first, runs=count, seed=7)
 
     together = run(0, 100)
     assert len(np.unique(together.reward)) > 20, "the runs hardly differ"
-    for size in (1, 7, 50):
-        for first in range(0, 100, size):
-            count = min(size, 100 - first)
-            assert part(run(first, count), slice(None), slice(None)) == part(
-                together, slice(None), slice(first, first + count)
-            )
+    for first in range(0, 100, size):
+        count = min(size, 100 - first)
+        assert part(run(first, count), slice(None), slice(None)) == part(
+            together, slice(None), slice(first, first + count)
+        )
 
 
 @slow
@@ -266,6 +267,7 @@ def test_frozen_lake_is_learned(slippery: bool, epsilon: float, alpha_q: float, 
     np.testing.assert_allclose(runs.estimates.mean(axis=(0, 1)), optimal_values(mdp).v, atol=error)
 
 
+@pytest.mark.slow
 def test_masked_actions_are_never_taken(masked: FiniteMDP) -> None:
     for behaviour in ("boltzmann", "ipe"):
         runs = simulate(masked, behaviour, steps=100, runs=200, record="trajectory")

@@ -89,9 +89,10 @@ class Arguments:
         "After every so many frames of a run, play greedy episodes with it; the training is the same with and without.",
         None,
         shown="the file's [evaluation], else never",
+        least=1,
     )
     evaluate_episodes: int | None = option(
-        "How many greedy episodes each evaluation has, with --evaluate-every.", None, shown="10"
+        "How many greedy episodes each evaluation has, with --evaluate-every.", None, shown="10", least=1
     )
     keep_networks: bool = flag("Keep the networks of every run of a new sweep, to evaluate, watch or audit.")
     checkpoint_seconds: float | None = option("The seconds between two checkpoints of a job.", None, shown="120")

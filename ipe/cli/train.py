@@ -102,9 +102,10 @@ class Arguments:
         "best networks beside the last; the training is the same with and without.",
         None,
         shown="never",
+        least=1,
     )
     evaluate_episodes: int | None = option(
-        "How many greedy episodes each evaluation has, with --evaluate-every.", None, shown="10"
+        "How many greedy episodes each evaluation has, with --evaluate-every.", None, shown="10", least=1
     )
     tensorboard: bool = flag("Write TensorBoard's files too, into the run's folder.")
     settings: Literal["tuned", "paper"] | None = option(

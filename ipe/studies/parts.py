@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ipe.analysis import Claim
 from ipe.base.arrays import Mask
+from ipe.base.words import did_you_mean
 from ipe.errors import InputError
 
 Table: TypeAlias = Mapping[str, NDArray[Any]]
@@ -49,7 +50,8 @@ def check_only(known: Iterable[str], only: Sequence[str] | None) -> list[str]:
         raise InputError(f"only: it names no part; the parts are {', '.join(names)}")
     for name in only or ():
         if name not in names:
-            raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(names)}")
+            close = did_you_mean(name, names)
+            raise InputError(f"only: there is no part {name!r}; the parts are {', '.join(names)}{close}")
     return [name for name in names if not only or name in only]
 
 
