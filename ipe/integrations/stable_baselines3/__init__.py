@@ -19,12 +19,12 @@ except ModuleNotFoundError as error:
     _sentence = missing_package(__name__, str(error.name), extra="stable-baselines3", first="torch")
     raise ModuleNotFoundError(str(_sentence), name=error.name) from None
 
+from ipe.integrations.stable_baselines3.acting import Exploring
 from ipe.integrations.stable_baselines3.dqn import EpsilonIPEDQN
 from ipe.integrations.stable_baselines3.policies import (
     EpsilonIPECnnPolicy,
     EpsilonIPEMultiInputPolicy,
     EpsilonIPEPolicy,
-    Exploring,
 )
 
 __all__ = ["EpsilonIPECnnPolicy", "EpsilonIPEDQN", "EpsilonIPEMultiInputPolicy", "EpsilonIPEPolicy", "Exploring"]

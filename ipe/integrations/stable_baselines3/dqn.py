@@ -15,12 +15,11 @@ from stable_baselines3.dqn import DQN
 from ipe.base.numbers import finite_number
 from ipe.base.words import one_of
 from ipe.errors import InputError
+from ipe.integrations.stable_baselines3.acting import Exploring, behaviour_on_policy
 from ipe.integrations.stable_baselines3.policies import (
     EpsilonIPECnnPolicy,
     EpsilonIPEMultiInputPolicy,
     EpsilonIPEPolicy,
-    Exploring,
-    behaviour_on_policy,
     with_policy_network,
 )
 from ipe.integrations.stable_baselines3.stepping import GRADIENTS, fuse
@@ -230,9 +229,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         if self.num_timesteps < learning_starts:
             self._record_behaviour(1.0, math.log(self.action_space.n))
             return super()._sample_action(learning_starts, action_noise, n_envs)  # type: ignore[no-any-return]
-        seen = self.policy.behaviour(self.policy.obs_to_tensor(self._last_obs)[0])  # in evaluation mode already
+        seen, actions = self.policy.explore(self.policy.obs_to_tensor(self._last_obs)[0])  # in evaluation mode already
         self._record_behaviour(float(seen.epsilon.mean()), float(seen.entropy.mean()))
-        actions = self.policy.drawn(seen)
         return actions, actions
 
     def _record_behaviour(self, epsilon: float, entropy: float) -> None:

@@ -3,64 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.dqn.policies import CnnPolicy, DQNPolicy, MultiInputPolicy
 
-from ipe.base.words import one_of
-from ipe.behaviours import BEHAVIOURS, Behaviour, View, find_behaviour, sample_at
-from ipe.entropy import entropy_from_logits, epsilon_from_logits
 from ipe.errors import InputError
-from ipe.integrations.stable_baselines3.stepping import compiled, fuse
-
-
-class Exploring(NamedTuple):
-    """How a model explores in each of n states."""
-
-    pi: NDArray[np.float32]
-    """The probabilities of the actions, shape (n, A)."""
-    epsilon: NDArray[np.float32]
-    """The epsilon at which epsilon-greedy has that entropy, shape (n,); the behaviour's own if it has one."""
-    entropy: NDArray[np.float32]
-    """The entropy of the evaluation policy in nats, shape (n,)."""
-
-
-@cache
-def _exploring(name: str) -> Callable[[Any], Exploring]:
-    """How a behaviour explores on the networks' outputs. Compiled: matching epsilon is hundreds of small calls."""
-    behaviour = behaviour_on_policy(name)
-    numbers = {each.name: each.default for each in behaviour.hyperparameters}
-
-    def program(outputs: Any) -> Exploring:
-        q, logits = outputs
-        pi, epsilon = behaviour.act(View(q, logits), numbers)
-        matched = epsilon_from_logits(logits) if epsilon is None else epsilon
-        return Exploring(pi, matched, entropy_from_logits(logits))
-
-    return compiled(program)
-
-
-def behaviour_on_policy(name: str) -> Behaviour:
-    """The behaviour of a name, or of `package.module:name`, if it acts on a learned evaluation policy.
-
-    Raises:
-        InputError: there is no such behaviour, or it is another one.
-    """
-    if isinstance(name, str) and ":" in name:
-        found = find_behaviour(name)
-        if not (found.deep and found.needs_policy):
-            raise InputError(f"behaviour: {name} does not look at an evaluation policy (logits or policy)")
-        if found.memory is not None:
-            raise InputError(
-                f"behaviour: {name} remembers from step to step, which only the library's own training does"
-            )
-        return found
-    offered = (each for each in BEHAVIOURS.values() if each.deep and each.needs_policy and each.memory is None)
-    return BEHAVIOURS[one_of(name, (each.name for each in offered), "behaviour")]
+from ipe.integrations.stable_baselines3.acting import Exploring, explored
+from ipe.integrations.stable_baselines3.networks import output, prepared
+from ipe.integrations.stable_baselines3.stepping import fuse
 
 
 class EpsilonIPEPolicy(DQNPolicy):  # type: ignore[misc]
@@ -96,25 +49,29 @@ class EpsilonIPEPolicy(DQNPolicy):  # type: ignore[misc]
         Raises:
             InputError: if a network's output is not finite.
         """
+        outputs = self._outputs(obs)
+        return explored(self.acts, outputs, np.zeros(outputs.shape[1], np.float32))[0]
+
+    def explore(self, obs: Any) -> tuple[Exploring, NDArray[np.int64]]:
+        """What `behaviour` returns, and an action for each state, drawn with `generator`.
+
+        An action is the first at which the cumulated probability exceeds a uniform number (`ipe.behaviours.sample`), in
+        float32: probabilities are met to within 1.2e-7.
+        """
+        outputs = self._outputs(obs)
+        return explored(self.acts, outputs, self.generator.random((outputs.shape[1],), np.float32))
+
+    def _outputs(self, obs: Any) -> NDArray[np.float32]:
         with th.no_grad():
-            outputs = th.stack((self.q_net(obs), self.policy_net(obs)))
-        q, logits = both = outputs.float().cpu().numpy()
-        if not np.isfinite(both).all():
-            _check_finite(q, "Q-network", "learning_rate")
-            _check_finite(logits, "policy network", "policy_learning_rate")
-        n = len(q)
-        if more := (1 << (n - 1).bit_length()) - n:  # a program per power of two, not per n
-            both = np.concatenate((both, np.zeros_like(both[:, :more])), axis=1)
-        return Exploring(*(np.array(rows)[:n] for rows in _exploring(self.acts)(both)))
+            networks = (self.q_net, self.policy_net)
+            given = prepared(networks, obs)
+            outputs = th.stack([output(network, given) for network in networks])
+        return outputs.float().cpu().numpy()  # type: ignore[no-any-return]
 
     def _predict(self, obs: Any, deterministic: bool = True) -> Any:
         if deterministic:
             return super()._predict(obs, deterministic=True)
-        return th.as_tensor(self.drawn(self.behaviour(obs)))
-
-    def drawn(self, exploring: Exploring) -> NDArray[np.int64]:
-        """An action for each state, drawn from `generator`; `ipe.behaviours.sample` without its checks."""
-        return sample_at(exploring.pi.astype(np.float64), self.generator.random(len(exploring.pi)))  # type: ignore[no-any-return]
+        return th.as_tensor(self.explore(obs)[1])
 
     def set_training_mode(self, mode: bool) -> None:
         """Put the networks in training or evaluation mode (batch normalisation, dropout)."""
@@ -145,12 +102,3 @@ def with_policy_network(policy_class: type[Any]) -> type[EpsilonIPEPolicy]:
             "MlpPolicy, CnnPolicy or MultiInputPolicy"
         )
     return known[policy_class]
-
-
-def _check_finite(rows: NDArray[np.float32], network: str, rate: str) -> None:
-    wrong = ~np.isfinite(rows).all(axis=-1)
-    if wrong.any():
-        raise InputError(
-            f"the {network}'s output for observation {int(np.argmax(wrong))} is not finite: either the observation is "
-            f"not, or training diverged, where a smaller {rate} helps"
-        )

@@ -8,14 +8,8 @@ from typing import Any
 import torch as th
 from torch.nn import functional
 
-from ipe.integrations.stable_baselines3.stepping import (
-    clear,
-    clip,
-    joined,
-    parameters_of,
-    pixels_last,
-    policy_slope,
-)
+from ipe.integrations.stable_baselines3.networks import Prepared, halves, joined, output, prepared
+from ipe.integrations.stable_baselines3.stepping import clear, clip, parameters_of, policy_slope
 from ipe.updates import Transition
 
 
@@ -29,40 +23,50 @@ def update_together(model: Any, batch: Any) -> tuple[float, float]:
     Returns:
         The loss of the Q-network, and the mean absolute delta; both before the step.
     """
+    given = _observations(model, batch)
+    here, there = halves(given)
     with th.no_grad():
-        q_here, q_next = model.q_net_target(joined(batch.observations, batch.next_observations)).chunk(2)
-    loss = _q_loss(model, batch, q_next)
-    theta, slope, error = _policy_loss(model, batch, q_here, q_next)
+        q_here, q_next = output(model.q_net_target, given).chunk(2)
+    loss = _q_loss(model, batch, here, q_next)
+    theta, slope, error = _policy_loss(model, batch, there, q_here, q_next)
     _step(model, (model.policy.optimizer, model.policy.policy_optimizer), (loss, theta), (None, slope))
     return loss.item(), error
 
 
 def update_in_turn(model: Any, batch: Any) -> tuple[float, float]:
     """One step of the Q-network, and one of the policy network on the new Q; arguments as for `update_together`."""
+    given = _observations(model, batch)
+    here, there = halves(given)
     with th.no_grad():
-        q_next = model.q_net_target(batch.next_observations)
-    loss = _q_loss(model, batch, q_next)
+        q_next = output(model.q_net_target, there)
+    loss = _q_loss(model, batch, here, q_next)
     _step(model, (model.policy.optimizer,), (loss,), (None,))
     with th.no_grad():
         model.q_net.set_training_mode(False)  # statistics and dropout are for the Q-network's update
-        q_here, q_next = model.q_net(joined(batch.observations, batch.next_observations)).chunk(2)
+        q_here, q_next = output(model.q_net, given).chunk(2)
         model.q_net.set_training_mode(True)
-    theta, slope, error = _policy_loss(model, batch, q_here, q_next)
+    theta, slope, error = _policy_loss(model, batch, there, q_here, q_next)
     _step(model, (model.policy.policy_optimizer,), (theta,), (slope,))
     return loss.item(), error
 
 
-def _q_loss(model: Any, batch: Any, q_next: Any) -> Any:
+def _observations(model: Any, batch: Any) -> Prepared:
+    """The minibatch's observations, and then the next ones, for the three networks."""
+    networks = (model.q_net, model.q_net_target, model.policy.policy_net)
+    return prepared(networks, joined(batch.observations, batch.next_observations))
+
+
+def _q_loss(model: Any, batch: Any, here: Prepared, q_next: Any) -> Any:
     """DQN's loss of the Q-network, written out: DQN.train does not hand out its minibatch."""
     gamma = model.gamma if batch.discounts is None else batch.discounts
     target = batch.rewards + (1 - batch.dones) * gamma * q_next.max(dim=1, keepdim=True).values
-    q_sa = th.gather(model.q_net(pixels_last(batch.observations)), dim=1, index=batch.actions.long())
+    q_sa = th.gather(output(model.q_net, here), dim=1, index=batch.actions.long())
     return functional.smooth_l1_loss(q_sa, target)
 
 
-def _policy_loss(model: Any, batch: Any, q_here: Any, q_next: Any) -> tuple[Any, Any, float]:
+def _policy_loss(model: Any, batch: Any, there: Prepared, q_here: Prepared, q_next: Any) -> tuple[Any, Any, float]:
     """The policy network's logits, the gradient of its loss in them, and the mean absolute delta."""
-    theta = model.policy.policy_net(pixels_last(batch.next_observations))
+    theta = output(model.policy.policy_net, there)
     q_sa = th.gather(q_here, dim=1, index=batch.actions.long())
     gamma = th.full_like(batch.rewards, model.gamma) if batch.discounts is None else batch.discounts
     q_sa, reward, gamma, terminal = (each.squeeze(1) for each in (q_sa, batch.rewards, gamma, batch.dones))

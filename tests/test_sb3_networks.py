@@ -1,0 +1,97 @@
+"""Networks of Stable-Baselines3 on observations that are prepared once: the same outputs as when they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.envs import FakeImageEnv, SimpleMultiObsEnv
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from ipe.integrations.stable_baselines3 import EpsilonIPEDQN
+from ipe.integrations.stable_baselines3.networks import halves, joined, output, prepared
+
+
+def images() -> FakeImageEnv:
+    return FakeImageEnv(action_dim=3, screen_height=40, screen_width=40, n_channels=2)
+
+
+CASES: dict[str, tuple[str, Any]] = {
+    "vectors": ("MlpPolicy", "CartPole-v1"),
+    "images": ("CnnPolicy", lambda: DummyVecEnv([images])),
+    "numbers": ("MlpPolicy", "FrozenLake-v1"),
+    "dictionaries": ("MultiInputPolicy", lambda: DummyVecEnv([lambda: SimpleMultiObsEnv(random_start=True)])),
+}
+
+
+def model_of(case: str) -> EpsilonIPEDQN:
+    policy, environment = CASES[case]
+    made = environment if isinstance(environment, str) else environment()
+    return EpsilonIPEDQN(policy, made, learning_starts=10, buffer_size=100, seed=0).learn(20)
+
+
+def observations_of(model: EpsilonIPEDQN, n: int) -> Any:
+    space = model.observation_space
+    space.seed(3)
+    drawn = [space.sample() for _ in range(n)]
+    if isinstance(space, spaces.Dict):
+        return {name: th.as_tensor(np.stack([each[name] for each in drawn])) for name in space.spaces}
+    return th.as_tensor(np.stack(drawn))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outputs_are_those_of_the_networks_when_they_are_called(case: str) -> None:
+    model = model_of(case)
+    networks = (model.q_net, model.q_net_target, model.policy.policy_net)
+    first, second = observations_of(model, 4), observations_of(model, 8)
+    second = {name: rows[4:] for name, rows in second.items()} if isinstance(second, dict) else second[4:]
+    given = prepared(networks, joined(first, second))
+    assert given.plain
+    for network in networks:
+        for rows, part in zip((first, second), halves(given), strict=True):
+            # Images lie in memory in another order, which is another order of sums.
+            th.testing.assert_close(output(network, part), network(rows), rtol=1e-5, atol=1e-6)
+
+
+def test_images_are_left_as_they_are() -> None:
+    model = model_of("images")
+    observations = observations_of(model, 3)
+    before = observations.clone()
+    prepared((model.q_net,), observations)
+    assert th.equal(observations, before)
+
+
+@pytest.mark.parametrize("part", ["network", "features", "layers", "layer"])
+def test_hooks_are_heard(part: str) -> None:
+    """Somebody who watches a part of the network sees it act and learn."""
+    model = model_of("vectors")
+    network = model.policy.policy_net
+    seen: list[Any] = []
+    watched = {
+        "network": network, "features": network.features_extractor, "layers": network.q_net, "layer": network.q_net[2],
+    }[part]  # fmt: skip
+    watched.register_forward_hook(lambda module, given, found: seen.append(found))
+    model.behaviour(np.zeros((1, 4), np.float32))
+    assert len(seen) == 1
+    model.train(2, 8)
+    assert len(seen) == 3
+
+
+def test_a_derived_network_is_called_as_it_is() -> None:
+    model = model_of("vectors")
+
+    class Doubled(type(model.q_net)):  # type: ignore[misc]
+        def forward(self, obs: Any) -> Any:
+            return 2.0 * super().forward(obs)
+
+    observations = observations_of(model, 3)
+    plain = model.q_net(observations)
+    model.q_net.__class__ = Doubled
+    given = prepared((model.q_net, model.policy.policy_net), observations)
+    assert not given.plain
+    assert th.equal(output(model.q_net, given), 2.0 * plain)
