@@ -23,9 +23,10 @@ if os.name != "posix" or not Path("/proc/self").exists():
     pytest.skip("signals and /proc", allow_module_level=True)
 
 from ipe.deep.environments import episode_seed
+from ipe.deep.evaluating import Evaluating
 from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
-from ipe.experiments.grids import jobs
+from ipe.experiments.grids import changed, jobs
 from ipe.experiments.jobs import run_job
 from ipe.experiments.results import load_results
 from ipe.experiments.store import create_store, open_store
@@ -294,8 +295,16 @@ def test_a_running_scheduler_and_its_end(place: Path, reference: dict[str, Any])
     (place / "address.json").unlink()
     with scheduler(place) as (_, address):
         code, out, err = finish(place, "--scheduler", address)
+        evaluating = changed(small_sweep(seeds=2, frames=200), evaluating=Evaluating(100, 2))
+        runs = run_sweep(evaluating, place / "evaluated", scheduler=address, batch_seeds=1)
     assert (code, out.startswith("4 of 4 jobs done")) == (0, True), err
     same(place, reference)
+    assert runs.status == "done"
+    here = run_sweep(evaluating, place / "evaluated here", shard=(0, 1), batch_seeds=1)
+    assert here.status == "done"
+    found, expected = (load_results(place / name).evaluations.to_pylist() for name in ("evaluated", "evaluated here"))
+    assert [row["frame"] for row in found] == [100, 200] * 2
+    assert found == expected
 
 
 def test_no_scheduler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,13 @@ from ipe.errors import InputError
 from ipe.experiments.engine import run_sweep
 from ipe.experiments.frames import frame
 from ipe.experiments.grids import changed, make_sweep
+from ipe.experiments.halving import rung_folder
 from ipe.experiments.results import load_results
-from ipe.experiments.store import open_store
+from ipe.experiments.store import create_store, open_store
 from ipe.experiments.trained import read_trained
 from ipe.experiments.training import open_run
+from ipe.studies.learning import halving as driver
+from ipe.studies.learning.halving import run_halving
 from tests.deep_helpers import DRIFT, advance, result, small
 from tests.needs import Run, posix
 from tests.sweep_helpers import small_sweep
@@ -286,6 +290,51 @@ def test_a_sweep_declares_evaluations_in_its_file(tmp_path: Path) -> None:
     assert not list((tmp_path / "sweep").glob("results/*/*.best"))  # this sweep keeps no networks
     with pytest.raises(InputError, match="2 episodes every 100 frames there, and none in this sweep"):
         run_sweep(changed(small_sweep(seeds=2, frames=200)), tmp_path / "sweep", shard=(0, 1))
+
+
+@pytest.mark.slow
+def test_a_film_of_the_best_networks(run: Run, tmp_path: Path) -> None:
+    settings = small("CartPole-v1", frames=600)
+    out = train(settings, out=tmp_path / "run", processes=0, evaluate_every=200, evaluate_episodes=3, progress=False)
+    means = dict(zip(out.evaluations["frame"].to_pylist(), out.evaluations["mean"].to_pylist(), strict=True))
+    best = max(means, key=lambda frame: means[frame])
+    code, printed, err = run("watch", str(tmp_path / "run"), "--best", "--out", str(tmp_path / "film.gif"))
+    assert code == 0, err
+    assert f"the best networks, of frame {best}" in printed
+    assert (tmp_path / "film.gif").read_bytes()[:3] == b"GIF"
+
+
+@pytest.mark.slow
+def test_several_environments_are_evaluated_at_the_same_frames_and_train_on_to_the_same_bytes() -> None:
+    loop = evaluated([0, 3], environments=3)
+    without = evaluated([0, 3], evaluating=None, environments=3)
+    rows = loop.records.evaluations_table().to_pylist()
+    assert [(row["seed"], row["frame"]) for row in rows] == list(itertools.product([0, 3], [150, 300, 450, 600]))
+    for i in range(2):
+        found = {name: value for name, value in result(loop, i).items() if not name.startswith("evaluations")}
+        assert found == result(without, i)
+
+
+@pytest.mark.slow
+def test_a_sweep_by_halving_is_evaluated_and_goes_on_from_rung_to_rung(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that two rungs share has the evaluations of a run that was never stopped."""
+
+    def run_here(sweep: Any, folder: Any, **options: Any) -> Any:
+        return run_sweep(sweep, folder, shard=(0, 1), **options)
+
+    monkeypatch.setattr(driver, "run_sweep", run_here)
+    base = {"environment": DRIFT, "frames": 2000, "width": 8, "batch": 8, "replay": 64}
+    grid = {"value_step_size": [1e-4, 1e-3, 1e-2]}
+    content = {"name": "halved", "seeds": 2, "base": base, "grid": grid, "evaluation": {"every": 500, "episodes": 2}}
+    sweep = replace(make_sweep(content), halving={"frames": [1000, 2000], "runs": [1, 2]})
+    assert run_halving(sweep, tmp_path / "out").status == "done"
+    first, last = (load_results(rung_folder(tmp_path / "out", rung)) for rung in range(2))
+    assert first.evaluations["frame"].to_pylist() == [500, 1000] * 3
+    straight = create_store(tmp_path / "straight", last.sweep, open_store(rung_folder(tmp_path / "out", 1)).jobs)
+    assert run_sweep(last.sweep, straight.folder, shard=(0, 1)).status == "done"
+    assert last.evaluations.equals(load_results(straight.folder).evaluations)
 
 
 @posix

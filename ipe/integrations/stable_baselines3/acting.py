@@ -57,8 +57,8 @@ def explored(
     if not found[:, -1].all():
         _refuse_infinite(outputs[0], "Q-network", "learning_rate")
         _refuse_infinite(outputs[1], "policy network", "policy_learning_rate")
-    pi, epsilon, entropy, action, _ = np.split(found, (actions, actions + 1, actions + 2, actions + 3), axis=1)
-    return Exploring(pi, epsilon[:, 0], entropy[:, 0]), action[:, 0].astype(np.int64)
+    epsilon, entropy, action = (found[:, actions + column] for column in range(3))
+    return Exploring(found[:, :actions], epsilon, entropy), action.astype(np.int64)
 
 
 @cache

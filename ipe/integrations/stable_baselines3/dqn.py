@@ -230,7 +230,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
             self._record_behaviour(1.0, math.log(self.action_space.n))
             return super()._sample_action(learning_starts, action_noise, n_envs)  # type: ignore[no-any-return]
         seen, actions = self.policy.explore(self.policy.obs_to_tensor(self._last_obs)[0])  # in evaluation mode already
-        self._record_behaviour(float(seen.epsilon.mean()), float(seen.entropy.mean()))
+        self._record_behaviour(*(sum(column.tolist()) / len(column) for column in (seen.epsilon, seen.entropy)))
         return actions, actions
 
     def _record_behaviour(self, epsilon: float, entropy: float) -> None:
