@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ipe.deep.environments import Environment, make_environment
-from ipe.deep.settings import EnvironmentSettings
+from ipe.deep.setting_groups import EnvironmentSettings
 from ipe.errors import InputError
 
 OWN = "tests.environments:"

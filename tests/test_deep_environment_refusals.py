@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("gymnasium")
 
 from ipe.deep.environments import EnvironmentFailure, make_environment
-from ipe.deep.settings import EnvironmentSettings
+from ipe.deep.setting_groups import EnvironmentSettings
 from ipe.errors import InputError
 from tests.environment_helpers import OWN, make, refusal, trace
 from tests.environments import SPACES

@@ -15,7 +15,7 @@ from ipe.deep.environments import make_environment
 from ipe.deep.loop import Loop
 from ipe.deep.memory import seed_bytes
 from ipe.deep.programs import network_of
-from ipe.deep.settings import EnvironmentSettings
+from ipe.deep.setting_groups import EnvironmentSettings
 from ipe.errors import InputError
 from tests.deep_helpers import advance, result, run, small
 from tests.environment_helpers import make, refusal

@@ -174,7 +174,7 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_the_game_is_imported() -> None:
     code = (
         "import sys; from ipe.deep.environments import make_environment as make;"
-        "from ipe.deep.settings import EnvironmentSettings as Settings;"
+        "from ipe.deep.setting_groups import EnvironmentSettings as Settings;"
         "make(Settings(id='minatar/Freeway'), 0).reset();"
         "print([m for m in ('minatar', 'seaborn', 'matplotlib.pyplot', 'pandas') if m in sys.modules])"
     )

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ipe.deep.settings import WHOLE, TrainingSettings, deep_behaviours, paper_settings, read_settings
+from ipe.deep.setting_groups import WHOLE
+from ipe.deep.settings import TrainingSettings, deep_behaviours, paper_settings, read_settings
 from ipe.errors import InputError
 
 MINIMAL: dict[str, Any] = {"environment": {"id": "CartPole-v1"}}

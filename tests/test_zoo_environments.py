@@ -13,7 +13,7 @@ import pytest
 from ipe import zoo
 from ipe.cli import main
 from ipe.deep.environments import make_environment
-from ipe.deep.settings import EnvironmentSettings
+from ipe.deep.setting_groups import EnvironmentSettings
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 from ipe.planning import optimal_values, policy_values, uniform_policy

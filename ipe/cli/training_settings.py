@@ -9,7 +9,8 @@ from ipe.base.words import listed
 from ipe.behaviours import BEHAVIOURS, find_behaviour
 from ipe.cli.settings_options import options_of, read_key_values
 from ipe.deep.defaults import Origin, default_settings, origin_of
-from ipe.deep.settings import WHOLE, TrainingSettings, deep_behaviours, extra_fields, no_effect, paper_settings
+from ipe.deep.setting_groups import WHOLE
+from ipe.deep.settings import TrainingSettings, deep_behaviours, extra_fields, no_effect, paper_settings
 from ipe.errors import InputError
 
 _BARE = ("environment.frame_limit",)

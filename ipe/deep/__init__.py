@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from ipe.deep.defaults import default_settings
     from ipe.deep.evaluating import Evaluating
     from ipe.deep.progress import Outcome, Progress, SeedProgress
-    from ipe.deep.settings import EnvironmentSettings, Epsilon, Optimiser, TrainingSettings, paper_settings
+    from ipe.deep.setting_groups import EnvironmentSettings, Epsilon, Optimiser
+    from ipe.deep.settings import TrainingSettings, paper_settings
 
     # What reads and writes stores is at home in the room above, and has its public names here.
     from ipe.experiments.agents import TrainedAgent, load_agent

@@ -24,7 +24,8 @@ from ipe.deep.environments.environment import Interface
 from ipe.deep.networks import Architecture, features, forward
 from ipe.deep.programs import architecture, policy_architecture
 from ipe.deep.progress import Outcome
-from ipe.deep.settings import EnvironmentSettings, TrainingSettings
+from ipe.deep.setting_groups import EnvironmentSettings
+from ipe.deep.settings import TrainingSettings
 from ipe.entropy import epsilon_from_logits
 from ipe.errors import InputError
 from ipe.updates import PolicyUpdate

@@ -11,15 +11,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
 from pydantic.fields import FieldInfo
@@ -30,15 +26,19 @@ from ipe.behaviours import BEHAVIOURS, Behaviour, Hyperparameter
 from ipe.behaviours.functions import find_behaviour, name_of_behaviour
 from ipe.behaviours.kinds.boltzmann import TEMPERATURE
 from ipe.deep.roles import COMPILED, LATE, SWITCH, TRACED, Leaf, Role, leaves, role_of
+from ipe.deep.setting_groups import (
+    Count,
+    Decay,
+    EnvironmentSettings,
+    Epsilon,
+    NotNegative,
+    Optimiser,
+    Priority,
+    Settings,
+)
 from ipe.errors import InputError
 from ipe.updates import UPDATES, PolicyUpdate
 from ipe.updates.functions import find_update, name_of_update
-
-_Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
-_Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-_Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-_NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-_Decay = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 def deep_behaviours() -> tuple[str, ...]:
@@ -57,103 +57,7 @@ def _field(hyperparameter: Hyperparameter) -> Any:
     return Field(hyperparameter.default, le=hyperparameter.high, description=hyperparameter.sentence, **low)
 
 
-WHOLE = {"whole": True}
-"""The context for `model_dump` in which every setting appears, whatever its value."""
-
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
-
-    @model_serializer(mode="wrap")
-    def _without_late_defaults(self, plain: SerializerFunctionWrapHandler, about: SerializationInfo) -> dict[str, Any]:
-        """Leave out what earlier versions did not know, while it does nothing, so that a run keeps its key."""
-        values: dict[str, Any] = plain(self)
-        if about.context == WHOLE:
-            return values
-        fields = type(self).model_fields
-        late = [name for name, field in fields.items() if role_of(field).late and getattr(self, name) == field.default]
-        return {name: value for name, value in values.items() if name not in late}
-
-
-class EnvironmentSettings(_Settings):
-    """The environment, and how it is made."""
-
-    id: Annotated[str, Field(min_length=1), COMPILED]
-    """A Gymnasium id (`LunarLander-v3`), one with the module that registers it (`package.module:EnvId`), or
-    `minatar/Freeway` and its four sisters."""
-    frame_limit: Annotated[_Count | None, COMPILED] = None
-    """Truncate episodes after this many frames. None: the environment's limit, if it has one."""
-    options: Annotated[dict[str, str | int | float | bool | None], COMPILED] = Field(default_factory=dict)
-    """Keyword arguments of the environment (`sticky_action_prob` and so on)."""
-    stack: Annotated[Annotated[int, Field(ge=1, le=64)] | None, LATE] = None
-    """Show the last this many frames at once; the replay keeps each frame once. 1: as the environment shows them. None:
-    4 for `ALE/...`, for others as many as Gymnasium's FrameStackObservation stacks, if the environment has it."""
-    channel_order: Annotated[Literal["auto", "first", "last"], LATE] = "auto"
-    """Whether an image's channels are its first axis or its last. auto: the one that is shorter than both others."""
-    preprocessing: Annotated[Literal["auto", "none", "atari"], LATE] = "auto"
-    """atari: Gymnasium's AtariPreprocessing, 84 x 84 pixels in gray, every fourth frame. auto: for `ALE/...` alone."""
-
-
-class Epsilon(_Settings):
-    r"""The schedule of epsilon-greedy behaviour, :math:`\epsilon_t` for the frames t = 0, 1, ... after the warm-up."""
-
-    initial: _Probability = 1.0
-    """The epsilon of frame 0."""
-    final: _Probability = 0.01
-    """The epsilon from the end of the schedule on."""
-    steps: _Count = 25_000
-    """How many frames epsilon takes from its initial to its final value."""
-    kind: Annotated[Literal["linear", "exponential"], COMPILED] = "linear"
-    """Whether epsilon changes by a constant difference (linear) or by a constant factor (exponential) per frame."""
-
-    @model_validator(mode="after")
-    def _exponential_is_positive(self) -> Self:
-        if self.kind == "exponential" and min(self.initial, self.final) <= 0.0:
-            raise ValueError("an exponential schedule needs initial and final above 0")
-        return self
-
-
-class Optimiser(_Settings):
-    r"""How gradients become steps, in both networks. By default RMSprop with PyTorch's defaults, as in the paper."""
-
-    kind: Annotated[Literal["rmsprop", "adam"], COMPILED] = "rmsprop"
-    r"""RMSprop, :math:`\theta \leftarrow \theta - \alpha\, g / (\sqrt{v} + \varepsilon)`, or Adam."""
-    decay: Annotated[_Decay, TRACED] = 0.99
-    r"""The decay of the mean squared gradient v (Adam's :math:`\beta_2`, 0.999 in most libraries)."""
-    momentum: Annotated[_Decay, Role(traced=True, only_with="adam")] = 0.9
-    r"""Adam's :math:`\beta_1`, the decay of its mean gradient; RMSprop has none."""
-    epsilon: Annotated[_Positive, TRACED] = 1e-8
-    r"""The number :math:`\varepsilon` that is added outside the root."""
-    clip: Annotated[_NotNegative, SWITCH] = 0.0
-    """Scale a gradient down to this norm, over a whole network. 0: never."""
-
-
-class Priority(_Settings):
-    r"""Prioritised replay (Schaul et al., 2016, proportional): the priority of a transition is
-    :math:`p = |\delta| + \varepsilon`, with :math:`\delta` the error of its last value update."""
-
-    exponent: Annotated[_NotNegative, Role(switch=True)] = 0.0
-    r"""The exponent :math:`\alpha`: a transition is drawn in proportion to :math:`p^\alpha` (0.6 in the paper). 0: all
-    are drawn alike."""
-    correction: Annotated[_Probability, Role(only_with="priority")] = 0.4
-    r"""The exponent :math:`\beta` of the importance weights, with which both networks are updated, at frame 0; it grows
-    linearly to 1."""
-    steps: Annotated[_Count, Role(only_with="priority")] = 500_000
-    r"""How many frames :math:`\beta` takes to 1."""
-    epsilon: Annotated[_Positive, Role(only_with="priority")] = 1e-6
-    r"""The number :math:`\varepsilon` that is added to the size of the error."""
-
-    @model_validator(mode="after")
-    def _nothing_without_an_exponent(self) -> Self:
-        for name, field in type(self).model_fields.items():
-            if self.exponent == 0.0 and getattr(self, name) != field.default:
-                raise ValueError(f"{name} has no effect while priority.exponent is 0: all transitions are drawn alike")
-        return self
-
-
-class TrainingSettings(_Settings):
+class TrainingSettings(Settings):
     """One setting of deep epsilon-IPE or DQN. A run is a setting and a seed.
 
     A behaviour's numbers are settings too, by their names; those of behaviours that are not chosen are left out.
@@ -169,9 +73,9 @@ class TrainingSettings(_Settings):
     updates. `frames` and `replay` are those of all copies together."""
     behaviour: Annotated[str, Role(compiled=True, names=deep_behaviours)] = "epsilon-ipe"
     """How the agent acts."""
-    frames: Annotated[_Count, COMPILED] = 500_000
+    frames: Annotated[Count, COMPILED] = 500_000
     """How many steps a run takes in its environment."""
-    gamma: Annotated[_Decay, TRACED] = 0.99
+    gamma: Annotated[Decay, TRACED] = 0.99
     """The discount rate."""
     width: Annotated[int, Field(ge=1, le=4096), COMPILED] = 128
     """The width of the hidden layers: two for vectors, one after the convolution for images."""
@@ -183,11 +87,11 @@ class TrainingSettings(_Settings):
     dueling: Annotated[bool, LATE] = False
     """Whether the Q-network ends in two streams, V(s) and A(s, a), and Q(s, a) = V(s) + A(s, a) - mean_b A(s, b) (Wang
     et al., 2016). Each stream has half the units of the last hidden layer, 512 in the network atari."""
-    value_step_size: Annotated[_NotNegative, TRACED] = 1e-3
+    value_step_size: Annotated[NotNegative, TRACED] = 1e-3
     """The step size of the Q-network's optimiser."""
-    policy_step_size: Annotated[_NotNegative, Role(traced=True, only_with="network")] = 1e-3
+    policy_step_size: Annotated[NotNegative, Role(traced=True, only_with="network")] = 1e-3
     """The step size of the policy network's optimiser."""
-    target_period: _Count = 500
+    target_period: Count = 500
     """Frames between copies of the Q-network to the target network. 1: no target network."""
     batch: Annotated[int, Field(ge=1, le=4096), COMPILED] = 32
     """Transitions in a minibatch."""
@@ -197,7 +101,7 @@ class TrainingSettings(_Settings):
     """Prioritised replay."""
     warm_up: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Frames of uniformly random behaviour before the first update; the schedule starts after them."""
-    update_every: _Count = 1
+    update_every: Count = 1
     """Frames per update."""
     epsilon: Annotated[Epsilon, Role(only_with="schedule")] = Epsilon()
     """The schedule of epsilon."""
@@ -207,7 +111,7 @@ class TrainingSettings(_Settings):
     policy_update: Annotated[str, Role(compiled=True, only_with="policy", names=deep_updates)] = "paper"
     r"""What the policy network descends: :math:`\delta^2` (paper), :math:`|\delta|` (absolute), or another of the
     policy updates."""
-    entropy_bonus: Annotated[_NotNegative, Role(traced=True, switch=True, only_with="policy")] = 0.0
+    entropy_bonus: Annotated[NotNegative, Role(traced=True, switch=True, only_with="policy")] = 0.0
     r"""The weight :math:`\tau` of the entropy: the policy network also descends :math:`-\tau H(\pi(\cdot|s'))`."""
     delta_q: Annotated[Literal["target", "online"], Role(compiled=True, only_with="policy")] = "target"
     r"""The network whose Q stands in the policy update's :math:`\delta`: the target network, or the updated Q-network
@@ -222,7 +126,7 @@ class TrainingSettings(_Settings):
     step is updated)."""
     double_q: Annotated[bool, COMPILED] = False
     """Bootstrap from the target network's value of the Q-network's action (van Hasselt et al., 2016)."""
-    huber: Annotated[_NotNegative, SWITCH] = 0.0
+    huber: Annotated[NotNegative, SWITCH] = 0.0
     """Beyond an error of this size the value loss grows linearly (1: the usual Huber loss). 0: squared error."""
     n_step: Annotated[int, Field(ge=1, le=100), COMPILED] = 1
     """Rewards before bootstrapping, in the value update."""

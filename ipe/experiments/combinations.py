@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipe.base.nested import at_path, flatten, merged, nested
-from ipe.deep.settings import WHOLE, TrainingSettings, no_effect, paper_settings
+from ipe.deep.setting_groups import WHOLE
+from ipe.deep.settings import TrainingSettings, no_effect, paper_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
 

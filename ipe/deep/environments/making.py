@@ -19,7 +19,7 @@ from ipe.deep.environments.environment import Environment
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
 from ipe.deep.environments.observations import read_action_space, read_observation_space
 from ipe.deep.environments.wrapping import atari_options, is_atari, preprocessed, stacked
-from ipe.deep.settings import EnvironmentSettings
+from ipe.deep.setting_groups import EnvironmentSettings
 from ipe.errors import InputError
 
 _PROBE_STEPS = 16

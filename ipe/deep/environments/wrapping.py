@@ -8,7 +8,7 @@ import numpy as np
 
 from ipe.base.packages import missing_package
 from ipe.deep.environments.failure import one_line
-from ipe.deep.settings import EnvironmentSettings
+from ipe.deep.setting_groups import EnvironmentSettings
 from ipe.errors import InputError
 
 ATARI_STACK = 4
