@@ -23,7 +23,7 @@ from ipe.experiments.ledger import Ledger, SweepProgress
 from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, continued_jobs, create_store, open_store
 from ipe.experiments.watchdog import HANG_SECONDS
 
-Callback = Callable[[SweepProgress], bool | None]
+OnSweepProgress = Callable[[SweepProgress], bool | None]
 """Called with the sweep's progress, about once a second; True stops it, with checkpoints."""
 
 
@@ -60,7 +60,7 @@ def run_sweep(
     earlier: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hang_seconds: float = HANG_SECONDS,
-    callback: Callback | None = None,
+    callback: OnSweepProgress | None = None,
 ) -> SweepResult:
     """Run a sweep to its end, or go on with one that was stopped: what is published already is not done again.
 

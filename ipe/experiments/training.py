@@ -18,8 +18,8 @@ import pyarrow as pa
 from ipe.base.cores import available_cores
 from ipe.base.html import table
 from ipe.behaviours import BEHAVIOURS
-from ipe.deep import callbacks as deep_callbacks
 from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
+from ipe.deep.callbacks import Callback
 from ipe.deep.checkpoints import newest_frame
 from ipe.deep.defaults import default_settings
 from ipe.deep.environments import EnvironmentSpec, make_environment
@@ -49,7 +49,7 @@ from ipe.updates import UPDATES
 
 _LARGE = 100_000_000
 """The bytes from which on a checkpoint takes so long to write that it is said when a training stops."""
-Callback = Callable[[Progress], bool | None]
+OnProgress = Callable[[Progress], bool | None]
 """Called with the progress of a batch, about once a second; True stops the training, with a checkpoint."""
 
 
@@ -100,8 +100,8 @@ def train(
     evaluate_every: int | None = None,
     evaluate_episodes: int | None = None,
     tensorboard: bool = False,
-    callback: Callback | None = None,
-    callbacks: Sequence[deep_callbacks.Callback] = (),
+    callback: OnProgress | None = None,
+    callbacks: Sequence[Callback] = (),
     progress: bool = True,
     say: Say | None = None,
 ) -> TrainingResult:
@@ -221,8 +221,8 @@ def resume(
     processes: int | None = None,
     checkpoint_seconds: float = 300.0,
     tensorboard: bool = False,
-    callback: Callback | None = None,
-    callbacks: Sequence[deep_callbacks.Callback] = (),
+    callback: OnProgress | None = None,
+    callbacks: Sequence[Callback] = (),
     progress: bool = True,
     say: Say | None = None,
 ) -> TrainingResult:
@@ -280,9 +280,9 @@ def _train(
     store: Store,
     options: JobOptions,
     processes: int,
-    callback: Callback | None,
+    callback: OnProgress | None,
     shown: bool,
-    callbacks: Sequence[deep_callbacks.Callback],
+    callbacks: Sequence[Callback],
     say: Say | None,
 ) -> TrainingResult:
     printed = PrintedProgress(len(store.sweep.seeds)) if shown else None

@@ -17,12 +17,12 @@ from ipe.experiments.ledger import SweepProgress
 from ipe.experiments.results import load_results
 from ipe.experiments.store import open_store
 
-Callback = Callable[[int, Sweep, SweepProgress], bool | None]
+OnRungProgress = Callable[[int, Sweep, SweepProgress], bool | None]
 """A function that is called with the number of the rung, the rung's sweep and its progress; True stops the sweep."""
 
 
 def run_halving(
-    sweep: Sweep, folder: str | os.PathLike[str], *, callback: Callback | None = None, **options: Any
+    sweep: Sweep, folder: str | os.PathLike[str], *, callback: OnRungProgress | None = None, **options: Any
 ) -> SweepResult:
     """Run a sweep by successive halving, or go on with it.
 
@@ -86,5 +86,5 @@ def _remove_cut(folder: Path, part: Sweep) -> None:
             shutil.rmtree(store.work_folder(job), ignore_errors=True)
 
 
-def _of_rung(callback: Callback, rung: int, part: Sweep) -> Callable[[SweepProgress], bool | None]:
+def _of_rung(callback: OnRungProgress, rung: int, part: Sweep) -> Callable[[SweepProgress], bool | None]:
     return lambda progress: callback(rung, part, progress)

@@ -26,8 +26,7 @@ from ipe.experiments.engine import run_sweep
 from ipe.experiments.ledger import SweepProgress
 from ipe.experiments.results import load_results
 from ipe.studies.learning.confirming import confirming_sweep
-from ipe.studies.learning.halving import Callback as RungCallback
-from ipe.studies.learning.halving import run_halving
+from ipe.studies.learning.halving import OnRungProgress, run_halving
 from ipe.studies.learning.reporting import report_study
 from ipe.studies.learning.study import CONFIRM, CURVES, GRID, LearningStudy, Parts
 from ipe.studies.parts import check_only
@@ -128,5 +127,5 @@ def run_learning_study(
     return StudyResult(folder, status, claims, reports, notes)
 
 
-def _of_grid(callback: Callable[[str, SweepProgress], bool | None] | None) -> RungCallback | None:
+def _of_grid(callback: Callable[[str, SweepProgress], bool | None] | None) -> OnRungProgress | None:
     return None if callback is None else lambda _, part, progress: callback(part.name, progress)

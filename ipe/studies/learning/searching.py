@@ -21,7 +21,7 @@ from ipe.analysis.series import read_groups
 from ipe.base.packages import missing_package
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting, Sweep, check_contains
-from ipe.experiments.engine import Callback, SweepResult, run_sweep
+from ipe.experiments.engine import OnSweepProgress, SweepResult, run_sweep
 from ipe.experiments.halving import case_of
 from ipe.experiments.results import load_results
 from ipe.experiments.store import open_store
@@ -99,7 +99,7 @@ def run_search(
     folder: str | os.PathLike[str],
     *,
     trials: int | None = None,
-    callback: Callback | None = None,
+    callback: OnSweepProgress | None = None,
     **options: Any,
 ) -> SweepResult:
     """Run the settings of a sweep that Optuna proposes, or go on with that.
