@@ -282,6 +282,31 @@ def test_a_long_call_is_left_alone_when_the_time_is_over() -> None:
         Watch().run(lambda: 1 // 0)
 
 
+def test_what_there_is_of_a_step_is_taken_when_the_time_is_over() -> None:
+    """A round of conjugate gradients takes a minute on ten million states: its products are not thrown away."""
+
+    class Clock(Watch):
+        """Its time is over after so many looks at it."""
+
+        looks = 0
+
+        @property
+        def remaining(self) -> float:
+            self.looks += 1
+            return 0.0 if self.looks > 20 else 1.0
+
+    mdp = zoo.smooth_line(300, width=0.02)
+    problem = q_problem(mdp, noisy(mdp, 0.01), "l2")
+    watch, gaps = Clock(), list[float]()
+    watch.callback = lambda progress: gaps.append(progress.gap)
+    with pytest.raises(TimeOverError):
+        solve_l2(problem, rtol=1e-14, watch=watch)
+    assert len(gaps) == 2, "the first round was not over by then"
+    assert watch.v is not None
+    assert certificate(problem, watch.v)[1] == pytest.approx(gaps[1])
+    assert gaps[1] < gaps[0]
+
+
 def test_a_solve_that_ends_with_its_time_is_not_called_stopped() -> None:
     watch = Watch(time_limit=1e-9)
     watch.note("a method", 1, np.zeros(2), objective=1.0, gap=1e-9, target=1e-8)

@@ -209,8 +209,8 @@ def _newton_step(
         return curved
 
     def enough(step: Array, residual: Array, fall: float) -> bool:
-        watch.check()
-        if size * dot(np.abs(residual), width) <= 0.3 * target:
+        # When the time is over, what there is of the step is taken: the products for it are not lost.
+        if watch.remaining == 0.0 or size * dot(np.abs(residual), width) <= 0.3 * target:
             return True
         if fall > 1e-2:
             return False
