@@ -150,6 +150,7 @@ def test_the_end_of_freeway(arguments: dict[str, Any], end: tuple[int, bool, boo
         ("freeway", {}, "there is no environment 'minatar/freeway' (did you mean minatar/Freeway?)"),
         ("Frewey", {}, "(did you mean minatar/Freeway?)"),
         ("Space_Invaders", {}, "(did you mean minatar/SpaceInvaders?)"),
+        ("Pong", {}, "there is no environment 'minatar/Pong'; MinAtar has minatar/Asterix, minatar/Breakout"),
         ("Chess", {}, "MinAtar has minatar/Asterix, minatar/Breakout"),
         ("Freeway", {"sticky_prob": 0.1}, "has no option 'sticky_prob' (did you mean sticky_action_prob?)"),
         ("Freeway", {"sticky_action_prob": 1.1}, "sticky_action_prob must be a number from 0 to 1, found 1.1"),

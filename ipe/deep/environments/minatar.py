@@ -152,7 +152,9 @@ def _load(name: str) -> Any:
 
 def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
     if name not in GAMES:
-        raise InputError(f"there is no environment {name!r}{did_you_mean(name, GAMES)}; MinAtar has {', '.join(GAMES)}")
+        games = [game.removeprefix("minatar/") for game in GAMES]
+        close = did_you_mean(name[len("minatar/") :], games, prefix="minatar/")
+        raise InputError(f"there is no environment {name!r}{close}; MinAtar has {', '.join(GAMES)}")
     for key in options:
         if key not in _OPTIONS:
             raise InputError(f"{name} has no option {key!r}{did_you_mean(key, _OPTIONS)}; it has {', '.join(_OPTIONS)}")
