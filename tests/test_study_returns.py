@@ -10,6 +10,8 @@ import pytest
 from ipe.cli import main
 from ipe.studies.parts import Table, stacked
 from ipe.studies.returns import PARTS, ReturnsSettings, settings_for
+from ipe.studies.returns.closed_form import TASKS as CLOSED_FORM_TASKS
+from ipe.studies.returns.closed_form import judge_closed_form
 from ipe.studies.returns.computing import compute_gamma, judge_gamma, judge_lambda
 from ipe.studies.returns.settings import SOURCES, TASKS, TRACES
 from ipe.tabular import simulate
@@ -42,6 +44,24 @@ def test_a_verdict_compares_with_the_best_fixed_value(entropy: float, expected: 
             assert claim.verdict == expected
             assert claim.numbers["chain/best_value"] == 0.5
             assert claim.numbers["chain/entropy"] == pytest.approx(entropy, abs=0.01)
+
+
+@pytest.mark.parametrize("worst", [0.1, 0.9])
+@pytest.mark.parametrize("best", [0.8, 1.2])
+def test_a_closed_form_is_compared_at_its_best_and_at_its_worst_rate(worst: float, best: float) -> None:
+    """The paper's update earns 1 at its best step size and a half at the worst one; the lift earns what is given."""
+    settings, rng = ReturnsSettings(policy_steps=(0.1, 1.0, 10.0)), np.random.default_rng(0)
+    means = {"paper": (0.5, 1.0, 0.7), "lift": (worst * best, best, best), "cross-entropy": (0.4, 1.0, 0.4)}
+    rows = [
+        {"task": task, "update": update, "value": value, "run": run, "reward": mean + 0.001 * rng.normal(), "rmse": 0.0}
+        for task in CLOSED_FORM_TASKS for update, curve in means.items()
+        for value, mean in zip(settings.policy_steps, curve, strict=True) for run in range(20)
+    ]  # fmt: skip
+    claims = {claim.name: claim for claim in judge_closed_form(settings, {"closed-form": stacked(rows)})}
+    assert claims["lift-depends-less-on-its-rate"].verdict == ("holds" if worst > 0.5 else "does not hold")
+    assert claims["lift-earns-as-much"].verdict == ("holds" if best > 1.0 else "does not hold")
+    assert claims["cross-entropy-depends-less-on-its-rate"].verdict == "does not hold"
+    assert claims["lift-earns-as-much"].numbers["Garnet 0/ours"] == pytest.approx(best, abs=0.01)
 
 
 @pytest.mark.slow

@@ -267,10 +267,11 @@ class SwitchStay(FigureStudy):
 
 
 class ReturnsStudy(FigureStudy):
-    """Lambda and gamma of Q-learning's returns from the evaluation policy's entropy, beside fixed ones; two minutes.
+    """Lambda and gamma of returns from the evaluation policy's entropy, and its closed form; three minutes.
 
-    Parts: lambda (Watkins's and Peng's traces), gamma (the discount of the learning target). Each is run on a slippery
-    chain, Switch-Stay, river-swim and a Garnet MDP. The paper names both in its last sentences, and has neither.
+    Parts: lambda (Watkins's and Peng's traces), gamma (the discount of the learning target), closed-form (the lift and
+    the cross-entropy update in the place of a step size). Each is run on Switch-Stay, Garnet MDPs and others. The paper
+    names lambda and gamma in its last sentences, and has none of the three.
 
     examples:
       ipe reproduce returns

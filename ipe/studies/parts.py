@@ -55,6 +55,16 @@ def check_only(known: Iterable[str], only: Sequence[str] | None) -> list[str]:
     return [name for name in names if not only or name in only]
 
 
+def margin(difference: NDArray[np.float64]) -> float:
+    """Twice the standard error of the mean of a sample; 0 for a single number.
+
+    Example:
+        >>> margin(np.array([1.0, 3.0]))
+        2.0
+    """
+    return float(2.0 * difference.std(ddof=1) / np.sqrt(difference.size)) if difference.size > 1 else 0.0
+
+
 def stacked(tables: Sequence[Mapping[str, Any]]) -> Table:
     """Tables with the same columns, one below the other; a single value stands for a column of one row.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ipe.analysis import Claim, verdict
-from ipe.studies.parts import Progress, Table, Tables, labelled, prefixed, rows_with, stacked
+from ipe.studies.parts import Progress, Table, Tables, labelled, margin, prefixed, rows_with, stacked
 from ipe.studies.returns.settings import SOURCES, TASKS, TRACES, ReturnsSettings, Task
 from ipe.tabular import TabularRuns, simulate
 
@@ -26,7 +26,7 @@ def compute_lambda(settings: ReturnsSettings, progress: Progress) -> Tables:
         options: dict[str, Any] = {"traces": traces, "trace_decay_from": source}
         if source == FIXED:
             options["sweep"] = {"trace_decay": grid}
-        rows.append(_rows(_run(settings, task, options), grid, task=task.name, traces=traces, source=source))
+        rows.append(rows_of(_run(settings, task, options), grid, task=task.name, traces=traces, source=source))
     return {"lambda": stacked(rows)}
 
 
@@ -43,7 +43,7 @@ def compute_gamma(settings: ReturnsSettings, progress: Progress) -> Tables:
         else:
             grid = (np.nan,)
             options = {"discount_from": source, "least_gamma": settings.least_share * gamma}
-        rows.append(_rows(_run(settings, task, options), grid, task=task.name, source=source))
+        rows.append(rows_of(_run(settings, task, options), grid, task=task.name, source=source))
     return {"gamma": stacked(rows)}
 
 
@@ -54,7 +54,8 @@ def _run(settings: ReturnsSettings, task: Task, options: Mapping[str, Any]) -> T
     )  # fmt: skip
 
 
-def _rows(result: TabularRuns, grid: Sequence[float], **labels: str) -> Table:
+def rows_of(result: TabularRuns, grid: Sequence[float], **labels: str) -> Table:
+    """A row for each value of the grid and each run, with the labels."""
     settings, runs = result.reward.shape
     return {
         **labelled(result.reward.size, **labels),
@@ -100,14 +101,12 @@ def _compared(table: Table, usual: float, **labels: str) -> dict[str, float]:
     fixed = rows_with(table, source=FIXED, **labels)
     by_value = {value: table["reward"][fixed & (table["value"] == value)] for value in np.unique(table["value"][fixed])}
     best = max(by_value, key=lambda value: float(by_value[value].mean()))
-    difference = ours - by_value[best]
-    margin = 2.0 * difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
     return {
         "entropy": float(ours.mean()),
         "best": float(by_value[best].mean()),
         "best_value": float(best),
         "usual": float(by_value[usual].mean()),
-        "margin": float(margin),
+        "margin": margin(ours - by_value[best]),
     }
 
 

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ipe.figures.sensitivity import Curve, Panel, draw_sensitivity
 from ipe.figures.style import CYCLE, new_figure, style
-from ipe.studies.parts import Table, Tables, rows_with
+from ipe.studies.parts import Table, Tables, margin, rows_with
+from ipe.studies.returns.closed_form import TASKS as CLOSED_FORM_TASKS
+from ipe.studies.returns.closed_form import UPDATES, rewards_of
 from ipe.studies.returns.computing import FIXED, NAMES
 from ipe.studies.returns.settings import SOURCES, TASKS, TRACES, ReturnsSettings
 
@@ -25,6 +28,20 @@ def draw_lambda(settings: ReturnsSettings, tables: Tables) -> Figure:
 def draw_gamma(settings: ReturnsSettings, tables: Tables) -> Figure:
     """A column per MDP, reward above RMSE."""
     return _draw(tables["gamma"], {"one-step targets": {}}, "learning γ / the MDP's γ", "γ from")
+
+
+def draw_closed_form(settings: ReturnsSettings, tables: Tables) -> Figure:
+    """A column per MDP, a line per update."""
+    table, grid, panels = tables["closed-form"], np.array(settings.policy_steps), []
+    for task in CLOSED_FORM_TASKS:
+        curves = []
+        for update, label in UPDATES.items():
+            rewards = rewards_of(table, settings, task, update)
+            curves.append(Curve(label, grid, rewards.mean(axis=1), np.array([margin(each) / 2 for each in rewards])))
+        panels.append(Panel(task, "policy step size", True, [curves]))
+    figure = draw_sensitivity(panels, ("average reward\n(mean ± standard error)",), (None,))
+    figure.set_size_inches(9.6, 3.0)
+    return figure
 
 
 def _draw(table: Table, groups: dict[str, dict[str, Any]], axis: str, prefix: str) -> Figure:

@@ -59,3 +59,5 @@ class ReturnsSettings(BaseModel):
     """The fixed discounts of the learning target, as shares of the MDP's discount."""
     least_share: Annotated[float, Field(ge=0, le=1)] = 0.5
     """The least discount that entropy sets, as a share of the MDP's."""
+    policy_steps: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 5))
+    """The policy step sizes of the part `closed-form`: five orders of magnitude."""
