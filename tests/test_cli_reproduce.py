@@ -26,6 +26,7 @@ def test_one_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads((out / "settings.json").read_text(encoding="utf-8"))["runs"] == 1000
 
 
+@pytest.mark.slow
 def test_runs_and_seed_reach_the_study(tmp_path: Path) -> None:
     out = tmp_path / "study"
     words = ["reproduce", "switch-stay", "--only", "figure-2b", "--runs", "5", "--seed", "3", "--out", str(out)]

@@ -37,6 +37,7 @@ def behaviour(request: pytest.FixtureRequest) -> Iterator[Behaviour]:
     del BEHAVIOURS[request.param.name]
 
 
+@pytest.mark.slow
 def test_it_acts_in_the_tabular_agent(behaviour: Behaviour) -> None:
     given: dict[str, Any] = {"flatness": 2.0} if behaviour is FLAT else {"epsilon": 0.3}
     runs = simulate(switch_stay(), behaviour.name, steps=20, runs=3, record="trajectory", alpha_pi=0.5, **given)

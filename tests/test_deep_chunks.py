@@ -62,6 +62,7 @@ def test_only_what_is_new_is_written(tmp_path: Path) -> None:
     check(load_checkpoint(tmp_path, report=pytest.fail), 308)
 
 
+@pytest.mark.slow
 def test_chunks_that_no_checkpoint_needs_are_removed(tmp_path: Path) -> None:
     for frame in range(100, 400, 7):
         save_checkpoint(tmp_path, of(frame))

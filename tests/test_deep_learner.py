@@ -75,7 +75,7 @@ MORE_SINGLE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 CHECKED = tiered([*CASES.values(), *MORE.values()], CASES["the paper's"])
 NAMES = [*CASES, *MORE]
-SINGLY = tiered([*SINGLE.values(), *MORE_SINGLE.values()], SINGLE["prioritised, warm-up"])
+SINGLY = tiered([*SINGLE.values(), *MORE_SINGLE.values()])
 
 
 def settings_of(case: dict[str, Any], **changes: Any) -> TrainingSettings:

@@ -20,6 +20,7 @@ from tests.deep_helpers import DRIFT, advance, recorded, result, run, small
 from tests.environment_helpers import OWN
 from tests.environments import mark
 from tests.needs import needs_box2d, needs_minatar
+from tests.tiers import tiered
 
 # ---- transitions and episodes
 
@@ -37,10 +38,13 @@ def transitions(loop: Loop, i: int) -> Any:
     return observations[here], steps[here], observations[after]
 
 
-@pytest.mark.parametrize("options", [
+ENDS: list[dict[str, Any]] = [
     {"terminate_after": 5}, {"terminate_after": 9, "vary": True}, {"terminate_after": 0, "truncate_after": 4},
     {"terminate_after": 6, "vary": True, "truncate_after": 4}, {"terminate_after": 1}, {"truncate_after": 1},
-])  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", tiered(ENDS, ENDS[0], ENDS[3]))
 def test_no_transition_crosses_an_episode(options: dict[str, Any]) -> None:
     loop = run(small(OWN + "Counting-v0", environment={"options": options}), [0, 5], 300)
     for i, seed in enumerate([0, 5]):

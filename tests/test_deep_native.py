@@ -101,6 +101,7 @@ def whole(draw: np.random.Generator, shape: tuple[int, ...], most: int) -> Any:
     return draw.integers(-most, most + 1, shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @gcc
 @examples(10)
 @given(net=st.sampled_from(THREE_LAYERS), batch=st.sampled_from([1, 5, 32, 33]), seed=st.integers(0, 2**32 - 1))

@@ -34,7 +34,7 @@ from tests.environment_helpers import OWN
 
 NETS = [
     Architecture((8,), 16, 16, 4, dueling=True),
-    Architecture((1,), 2, 1, 1, dueling=True),
+    pytest.param(Architecture((1,), 2, 1, 1, dueling=True), marks=pytest.mark.slow),
     pytest.param(Architecture((5, 6, 2), 12, 3, 5, dueling=True), marks=pytest.mark.slow),
     pytest.param(Architecture((36, 41, 3), 512, 16, 5, network="atari", dueling=True), marks=pytest.mark.slow),
 ]

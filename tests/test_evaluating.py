@@ -278,6 +278,7 @@ def test_tensorboard_has_the_evaluations(tmp_path: Path) -> None:
 # ---- sweeps
 
 
+@pytest.mark.slow
 def test_a_sweep_declares_evaluations_in_its_file(tmp_path: Path) -> None:
     sweep = small_sweep(seeds=1, frames=200)
     told = make_sweep({"name": "x", "base": {"environment": DRIFT, "frames": 200}, "evaluation": {"every": 100}})
@@ -370,10 +371,10 @@ def test_wrong_tables_are_refused(content: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--evaluate-every", "0"], "evaluate_every"),
+        (["--evaluate-every", "0"], "--evaluate-every must be at least 1"),
         (["--evaluate-episodes", "3"], "evaluate_episodes has no effect without evaluate_every"),
         (["--evaluate-every", "1000", "--frames", "500"], "would never take place"),
-        (["--evaluate-every", "10", "--evaluate-episodes", "0"], "evaluate_episodes"),
+        (["--evaluate-every", "10", "--evaluate-episodes", "0"], "--evaluate-episodes must be at least 1"),
     ],
 )
 def test_wrong_uses_are_refused(

@@ -87,7 +87,7 @@ CASES: list[tuple[Returns, dict[str, float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("returns", "numbers"), tiered_rows(CASES, CASES[0]))
+@pytest.mark.parametrize(("returns", "numbers"), tiered_rows(CASES))
 def test_every_step_is_that_of_a_plain_loop(returns: Returns, numbers: dict[str, float]) -> None:
     mdp = random_mdp(np.random.default_rng(3), 6, 3, masks=True, terminals=True, successors=2)
     given: dict[str, Any] = {"alpha_q": 0.3, "alpha_pi": 2.0, **numbers}

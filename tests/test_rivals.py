@@ -142,6 +142,7 @@ def test_munchausen_by_hand() -> None:
     assert (bonus, value) == (-0.9, 1e30)
 
 
+@pytest.mark.slow
 def test_munchausen_learns_its_fixed_point() -> None:
     rewards, gamma = np.array([[0.3, 0.0, 0.1]]), 0.5
     mdp = FiniteMDP(np.ones((1, 3, 1)), rewards, gamma)

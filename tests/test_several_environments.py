@@ -240,6 +240,7 @@ def test_the_records_keep_their_windows(monkeypatch: pytest.MonkeyPatch) -> None
 # ---- from end to end
 
 
+@pytest.mark.slow
 def test_it_trains_resumes_loads_and_evaluates(tmp_path: Path) -> None:
     tiny: dict[str, Any] = {"width": 16, "batch": 8, "replay": 64}
     settings = paper_settings("CartPole-v1", frames=80, environments=4, priority={"exponent": 0.6}, **tiny)

@@ -118,6 +118,7 @@ def test_damaged_checkpoints_are_not_used(tmp_path: Path, straight: dict[str, An
     assert tables(store.folder) == straight
 
 
+@pytest.mark.slow
 def test_a_damaged_result_is_done_again(tmp_path: Path, straight: dict[str, Any]) -> None:
     store = stored(tmp_path / "store", small_sweep())
     run_job(store.folder, only(store))

@@ -58,7 +58,7 @@ def gradients(objective: Callable[[Any, Any], Any], batch: dict[str, Any]) -> np
 TAU = 0.3
 
 
-@pytest.mark.parametrize("tau", [0.0, TAU])
+@pytest.mark.parametrize("tau", tiered([0.0, TAU], TAU))
 def test_the_papers_update_is_gradient_descent_on_the_squared_error(tau: float) -> None:
     batch = transitions(20, 4)
     new, delta = applied(up.paper_update, **batch, alpha=0.1, tau=tau)
