@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from ipe.audit.runs import audit_run
     from ipe.audit.sb3 import audit_sb3
-    from ipe.audit.transitions import (
+    from ipe.deep.transitions import (
         Transitions,
         load_transitions,
         make_transitions,

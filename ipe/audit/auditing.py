@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ipe.audit.exact import audit_table
 from ipe.audit.result import Audit, PolicySource, SampleAudit
 from ipe.audit.samples import audit_samples, check_policy_rows, check_rows
-from ipe.audit.transitions import Transitions, make_transitions
 from ipe.base.arrays import Mask
 from ipe.base.numbers import check_positive, whole_number
+from ipe.deep.transitions import Transitions, make_transitions
 from ipe.errors import InputError
 from ipe.mdp_input import check_gamma
 

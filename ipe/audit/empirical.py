@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ipe.audit.transitions import Transitions, check_below
 from ipe.base.arrays import Array, Indices, Mask, numeric, refuse_where
+from ipe.deep.transitions import Transitions, check_below
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
 

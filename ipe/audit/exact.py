@@ -16,9 +16,9 @@ from ipe.audit.decomposition import (
 )
 from ipe.audit.empirical import EmpiricalModel, empirical_model
 from ipe.audit.result import Exploration, TableAudit, WorstState
-from ipe.audit.transitions import Transitions
 from ipe.base.arrays import Array, Indices, numeric
 from ipe.checks import check_policy
+from ipe.deep.transitions import Transitions
 from ipe.entropy import epsilon_from_probabilities
 from ipe.errors import InputError
 from ipe.inverse import EvaluationPolicy, evaluation_policy

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ipe.audit.transitions import Transitions
 from ipe.base.arrays import Array, Mask
 from ipe.base.numbers import whole_number
 from ipe.deep.networks import Architecture, backward, features, forward, initial_parameters
 from ipe.deep.optimisers import initial_moments, step
+from ipe.deep.transitions import Transitions
 from ipe.entropy import softmax
 from ipe.errors import InputError
 from ipe.updates import Transition, paper_gradient

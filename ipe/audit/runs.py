@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from ipe.audit.auditing import Networks, audit_networks
 from ipe.audit.fitting import Fit, logits
 from ipe.audit.result import Audit
-from ipe.audit.transitions import Transitions, check_below, stack_transitions
 from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.playing import Trained, agent, evaluation_seed
 from ipe.deep.programs import architecture, policy_architecture
+from ipe.deep.transitions import Transitions, check_below, stack_transitions
 from ipe.entropy import softmax
 from ipe.errors import InputError
 from ipe.experiments.evaluation import choose_seeds

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ipe.audit.result import Exploration, Parts, PolicySource, SampleAudit, WorstTransition
-from ipe.audit.transitions import Transitions, check_below
 from ipe.base.arrays import Array, Mask, numeric, refuse_where
+from ipe.deep.transitions import Transitions, check_below
 from ipe.entropy import entropy, epsilon_from_probabilities
 from ipe.errors import InputError
 from ipe.planning.operators import average

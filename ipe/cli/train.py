@@ -50,6 +50,8 @@ class Arguments:
       ipe train LunarLander-v3 --seeds 5
       ipe train minatar/Freeway --behaviour epsilon-greedy --epsilon.final 0.01 --epsilon.steps 100000
       ipe train LunarLander-v3 --evaluate-every 10000
+      ipe train CartPole-v1 --frames 2e4 --keep-transitions --out runs/medium
+      ipe train CartPole-v1 --data runs/medium --frames 2e4 --out runs/batch
       ipe train my_package.my_module:MyEnv-v0 --frames 2e5 --width 64 --out runs/mine
       ipe train CartPole-v1 --behaviour my_package.my_module:my_behaviour --its-number 0.3
       ipe train --resume runs/mine --frames 4e5
@@ -107,6 +109,17 @@ class Arguments:
     evaluate_episodes: int | None = option(
         "How many greedy episodes each evaluation has, with --evaluate-every.", None, shown="10", least=1
     )
+    data: str | None = option(
+        "Learn from this data set alone, without acting: the folder of a run with --keep-transitions, an .npz file of "
+        "transitions (as for ipe audit --transitions), or minari:NAME. Every frame is then an update of both networks.",
+        None,
+        metavar="DATASET",
+        shown="act, and learn from that",
+    )
+    data_seed: int | None = option(
+        "Which seed's transitions to learn from, if DATASET is a run.", None, shown="those of all its seeds", least=0
+    )
+    keep_transitions: bool = flag("Keep every transition in the run's folder, for --data of another run.")
     tensorboard: bool = flag("Write TensorBoard's files too, into the run's folder.")
     settings: Literal["tuned", "paper"] | None = option(
         "Whose settings to start from: tuned, those that were found for the environment, which CartPole-v1, "
@@ -153,7 +166,8 @@ def run(arguments: Arguments) -> int:
         raise InputError("ENV is missing, the environment to train on, or --resume RUN; see `ipe train --help`")
     elif _holds_a_run(Path(arguments.environment)):
         raise InputError(f"{arguments.environment} holds a run; go on with it: {_again(Path(arguments.environment))}")
-    elif arguments.plan:
+    _check_data(arguments, given)
+    if arguments.plan and arguments.resume is None:
         return _plan(arguments, given)
     with Display("ipe train") as display:
         folder, title, start = _job(arguments, given, display.note)
@@ -176,6 +190,23 @@ def _plan(arguments: Arguments, given: dict[str, Any]) -> int:
     print_plan(sweep, jobs=jobs, workers=processes)
     print(next_line("the same command without --plan trains"))
     return DONE
+
+
+def _check_data(arguments: Arguments, given: dict[str, Any]) -> None:
+    """Refuse what does not go with a data set."""
+    if arguments.data is None:
+        if arguments.data_seed is not None:
+            raise InputError("--data-seed chooses among the seeds of --data, which is not given")
+        return
+    if arguments.plan:
+        raise InputError("--plan says what acting and learning take, and does not go with --data")
+    if arguments.keep_transitions:
+        raise InputError("--keep-transitions has no effect with --data: the agent does not act")
+    for name in ("replay", "warm_up", "update_every"):
+        if name in given:
+            raise InputError(
+                f"{option_of(name)} has no effect with --data: every frame learns from all of the data set"
+            )
 
 
 def _seeds(arguments: Arguments) -> int | list[int]:
@@ -216,6 +247,7 @@ def _job(
     seeds = _seeds(arguments)
     more |= {"batch_seeds": arguments.batch_seeds, "say": note}
     more |= {"evaluate_every": arguments.evaluate_every, "evaluate_episodes": arguments.evaluate_episodes}
+    more |= {"data": arguments.data, "data_seed": arguments.data_seed, "keep_transitions": arguments.keep_transitions}
     origin = f", {origin_in_words(str(arguments.environment), arguments.settings)}"
     if changed := [option_of(path) for path in flatten(given) if path not in ("behaviour", "frames")]:
         origin += f" but for {', '.join(changed)}"

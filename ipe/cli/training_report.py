@@ -33,7 +33,7 @@ def result_lines(result: TrainingResult) -> list[str]:
         ends = [decimal(value) for value in greedy.get(outcome.seed, (None, None))] if greedy else []
         cells = [decimal(last), decimal(best), *ends, decimal(float(area))]
         rows.append([str(outcome.seed), outcome.status, str(of_seed.size), *cells])
-    known = ("sweep.json", "results", "work", "tensorboard")
+    known = ("sweep.json", "results", "work", "data", "tensorboard")
     files = ", ".join(name for name in known if (result.folder / name).exists())
     run = shlex.quote(str(result.folder))
     best_too = f"; ipe evaluate {run} --best" if greedy else ""

@@ -35,7 +35,7 @@ def _defaults() -> dict[str, str]:
             words.insert(1, f"{_words(values[1])} {list(cases)[1]}")
             words += [f"MinAtar {_words(values[3])}"] if values[3] == values[0] else []
         out[path] = "; ".join(words) if values[0] != {} else ""
-    del out["environment.id"]  # ENV, which is no option
+    del out["environment.id"], out["data"]  # ENV and --data, which are no settings' options
     out["behaviour"] = usual["behaviour"]
     return out | {name: _words(field.default) for name, field in extra_fields().items()}
 

@@ -17,6 +17,7 @@ from ipe.deep.environments import Environment, EnvironmentFailure, make_environm
 from ipe.deep.frame import Frame, store
 from ipe.deep.progress import Outcome
 from ipe.deep.randomness import environment_seed
+from ipe.deep.recording import Recording
 from ipe.deep.records import Records
 from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED, Format
 from ipe.deep.settings import TrainingSettings
@@ -33,6 +34,7 @@ class Actors:
             for, -1 for none; and the frame that it was asked for, counted from 1 (0: the first reset; -1: the
             environment is being made).
         give_up: outcomes of seeds whose environments must not be asked any more from those outcomes' frames on.
+        acting: whether the seeds act; those that learn from a data set have no environments.
     """
 
     def __init__(
@@ -41,8 +43,11 @@ class Actors:
         seeds: Sequence[int],
         pulse: MutableSequence[int] | None = None,
         give_up: Mapping[int, Outcome] | None = None,
+        *,
+        acting: bool = True,
     ) -> None:
         self.seeds = list(seeds)
+        self.kept: Recording | None = None
         self.records = Records()
         self.outcomes = [Outcome(seed) for seed in seeds]
         self.each = settings[0].environments
@@ -50,7 +55,8 @@ class Actors:
         self.lengths = np.zeros(len(seeds) * self.each, np.int64)
         self._pulse = [-1, -1] if pulse is None else pulse
         self._give_up = dict(give_up or {})
-        self.environments = [self._make(i, j, settings[i]) for i in range(len(seeds)) for j in range(self.each)]
+        rows = [(i, j) for i in range(len(seeds)) for j in range(self.each)] if acting else []
+        self.environments = [self._make(i, j, settings[i]) for i, j in rows]
 
     @property
     def running(self) -> bool:
@@ -66,7 +72,10 @@ class Actors:
                 continue
             self._pulse[0] = i
             try:
-                store(form, frame.current, row, environment.reset(), 0)
+                observation = environment.reset()
+                store(form, frame.current, row, observation, 0)
+                if self.kept is not None:
+                    self.kept.show(row, observation)
             except EnvironmentFailure as failure:
                 self.stop(i, "failed", 0, self._named(row, failure))
         self._pulse[0] = -1
@@ -106,6 +115,7 @@ class Actors:
                 age = int(self.lengths[row])
                 store(form, frame.arrived, row, observation, age)
                 end = TERMINATED if terminated else TRUNCATED if truncated else CONTINUES
+                arrived = observation
                 if end != CONTINUES:
                     observation, age = environment.reset(), 0
             except EnvironmentFailure as failure:
@@ -113,6 +123,10 @@ class Actors:
                 continue
             store(form, frame.current, row, observation, age)
             frame.step[row] = action, reward, end
+            if self.kept is not None:
+                self.kept.step(row, action, reward, end, arrived)
+                if end != CONTINUES:
+                    self.kept.show(row, observation)
             if end != CONTINUES:
                 self.records.episode(self.seeds[i], number, float(self.returns[row]), int(self.lengths[row]))
                 self.returns[row] = self.lengths[row] = 0
@@ -137,6 +151,9 @@ class Actors:
         same actions. An environment that fails, or comes to another observation than the stored `current` one, is
         refused."""
         self._pulse[1] = frame + 1
+        for outcome in () if self.environments else self.outcomes:
+            if frame < frames and not outcome.lost and not outcome.stopped:
+                outcome.status = "running"
         for row, environment in enumerate(self.environments):
             i = row // self.each
             if self.outcomes[i].lost or self.outcomes[i].stopped or self._given_up(i, frame + 1):

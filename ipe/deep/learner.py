@@ -209,6 +209,8 @@ def _stored(program: Program, replay: dict[str, Any], frame: Frame) -> dict[str,
 def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], frame: Frame) -> Sample:
     base = jnp.arange(frame.whole.shape[0], dtype=jnp.int32)[:, None] * program.slots
     first, current = frame.minibatch, frame.slots[:, 2:]
+    if program.from_data:
+        base = jnp.zeros_like(base)
     if program.environments > 1:  # the rings of a seed's environments lie one after the other
         ring, first = first // program.slots, first % program.slots
         base = program.environments * base + ring * program.slots

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from ipe.base.nested import flatten, nested
 from ipe.deep.actors import Actors
 from ipe.deep.checkpoints import Checkpoint, under
+from ipe.deep.data import Data
+from ipe.deep.environments import spec_of
 from ipe.deep.evaluating import Evaluating, Kept
 from ipe.deep.frame import END, Frame
 from ipe.deep.greedy import Greedy
@@ -37,6 +39,7 @@ from ipe.deep.priorities import Priorities
 from ipe.deep.programs import as_before, hyperparameters, lanes_of, program_of
 from ipe.deep.progress import Outcome
 from ipe.deep.randomness import MEMORY, FrameDraws, network_generator
+from ipe.deep.recording import Recording
 from ipe.deep.records import WINDOW, Records
 from ipe.deep.replay import TRUNCATED, Slots, empty, filled, refilled
 from ipe.deep.schedules import Timetable
@@ -56,6 +59,8 @@ class Loop:
         checkpoint: the checkpoint to go on from. Default: begin.
         pulse, give_up: what a watchdog reads, and what it knows; see `ipe.deep.actors.Actors`.
         evaluating: when the seeds are evaluated, and with how many episodes. Default: never.
+        data: the data set that all seeds learn from, without acting. Default: they act, and learn from that.
+        keep_transitions: whether to keep all transitions (`kept`).
     """
 
     def __init__(
@@ -67,26 +72,34 @@ class Loop:
         pulse: MutableSequence[int] | None = None,
         give_up: Mapping[int, Outcome] | None = None,
         evaluating: Evaluating | None = None,
+        data: Data | None = None,
+        keep_transitions: bool = False,
     ) -> None:
         self.settings, self.seeds = list(settings), list(seeds)
+        self.data = data
         self.frames, self.frame = settings[0].frames, 0
         self._as_before = checkpoint is not None and "network" not in checkpoint.data
         if self._as_before:
             settings = [as_before(setting) for setting in settings]
-        self.actors = Actors(settings, self.seeds, pulse, give_up)
+        self.actors = Actors(settings, self.seeds, pulse, give_up, acting=data is None)
+        if keep_transitions:
+            self.actors.kept = Recording(len(self.actors.environments))
         self.evaluating, self.notes = evaluating, list[str]()
         self.best, self._stopped = Kept(len(seeds)), Kept(len(seeds))
         # Runs of the first version do not say whose products they were begun with: they were XLA's.
         begun_with = None if checkpoint is None else str(checkpoint.data.get("products", "xla"))
-        self.program = program_of(settings[0], self.actors.environments[0].spec, begun_with)
+        spec = self.actors.environments[0].spec if data is None else spec_of(settings[0].environment)
+        self.program = program_of(settings[0], spec, begun_with, None if data is None else data.places)
         self.lanes = lanes_of(self.program, len(seeds))
-        check_training_memory(settings[0], self.actors.environments[0].spec, [self.lanes])
+        check_training_memory(settings[0], spec, [self.lanes])
         self._greedy: Greedy | None = None
         if evaluating is not None:
             self.actors.records = Records(evaluating.episodes)
             self._greedy = Greedy(settings, self.seeds, evaluating, self.program.architecture, pulse)
         self._each = each = self.program.environments
-        self.slots = Slots(self.lanes * each, settings[0].replay // each, self.program.form.stack, each)
+        self.slots = Slots(
+            self.lanes * each, 1 if data is not None else settings[0].replay // each, self.program.form.stack, each
+        )
         of_lane = [min(lane, len(seeds) - 1) for lane in range(self.lanes)]  # padding does what the last seed does
         self._timetable = Timetable([self.settings[i] for i in of_lane])
         self._draws = FrameDraws([self.seeds[i] for i in of_lane], settings[0].batch)
@@ -95,7 +108,10 @@ class Loop:
         by_priority = self.program.priority_exponent
         self._priorities = Priorities([self.settings[i] for i in of_lane], self.slots) if by_priority else None
         self._frame = self._rows = Frame.empty(self.lanes, self.program.form, settings[0].batch, weighted=by_priority)
-        if each > 1:
+        if data is not None:
+            self._rows = self._frame = Frame.of_updates(self.lanes, settings[0].batch, each)
+            self._frame.slots[:, 2] = data.places - 1
+        elif each > 1:
             self._rows = Frame.empty(self.lanes * each, self.program.form, 0)
             self._frame = Frame.of_updates(self.lanes, settings[0].batch, each, weighted=by_priority)
         self._state: dict[str, Any] = {}
@@ -112,6 +128,9 @@ class Loop:
 
     def advance(self) -> None:
         """Do one frame of DQN for every seed; for one that acts in k environments, k frames."""
+        if self.data is not None:
+            self._learn_from(self.data)
+            return
         if self._each > 1:
             self._advance_several()
             return
@@ -141,6 +160,17 @@ class Loop:
 
         self._copy_targets(number)
         self._end_frames(number - 1)
+
+    def _learn_from(self, data: Data) -> None:
+        """Do one update of every seed, on a minibatch of its own from a data set."""
+        first, frame = self.frame, self._frame
+        numbers = (self._draws.batch(first) * len(data)).astype(np.int64)
+        frame.minibatch[:] = data.start[numbers]
+        updating = self._timetable.fill(frame, first)
+        self._state, self._spare = update(self.program, updating, self._state, self._spare, self._numbers, frame)
+        self.frame = first + 1
+        self._copy_targets(self.frame)
+        self._end_frames(first)
 
     def _advance_several(self) -> None:
         """Do a frame of DQN in each of a seed's environments, by the same networks, then as many updates."""
@@ -230,6 +260,14 @@ class Loop:
         """The bytes that the networks, the optimisers and the replay of one seed take."""
         return sum(int(leaf.nbytes) for leaf in jax.tree.leaves(self._state)) // self.lanes
 
+    def kept(self) -> dict[int, Data]:
+        """Return the transitions of each seed so far, if they are kept; those of several environments one environment
+        after the other. A seed without transitions is left out."""
+        if self.actors.kept is None:
+            return {}
+        of_seed = {seed: self.actors.kept.data(i * self._each, self._each) for i, seed in enumerate(self.seeds)}
+        return {seed: data for seed, data in of_seed.items() if data is not None}
+
     def networks(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the networks: `q.matrix`, `q.rest`, `policy.matrix`, `policy.rest`; the first axis is the seeds.
 
@@ -266,15 +304,20 @@ class Loop:
         """Return everything that it takes to go on, to the byte."""
         states = [environment.state() for environment in self.actors.environments]
         arrays = {f"state.{name}": np.asarray(leaf) for name, leaf in flatten(self._state).items()}
-        for name in _REPLAY:
-            arrays[name] = filled(arrays[name], len(self.slots.head), self.slots.head)
-        arrays |= {f"slots.{name}": array.copy() for name, array in self.slots.arrays().items()}
+        if self.data is not None:  # it is kept beside the checkpoints
+            arrays = {name: array for name, array in arrays.items() if name not in _REPLAY}
+        else:
+            for name in _REPLAY:
+                arrays[name] = filled(arrays[name], len(self.slots.head), self.slots.head)
+            arrays |= {f"slots.{name}": array.copy() for name, array in self.slots.arrays().items()}
+            arrays |= {"actions": np.asarray(self._actions), "current": self._rows.current.copy()}
+        if self.actors.kept is not None:
+            arrays |= {f"kept.{name}": array for name, array in self.actors.kept.arrays().items()}
         if self._priorities is not None:
             arrays |= {f"priorities.{name}": array for name, array in self._priorities.arrays().items()}
         arrays |= {f"records.{name}": array for name, array in self.records.arrays().items()}
         arrays |= {f"best.{name}": array for name, array in self.best.arrays().items()}
         arrays |= {f"stopped.{name}": array for name, array in self._stopped.arrays().items()}
-        arrays |= {"actions": np.asarray(self._actions), "current": self._rows.current.copy()}
         arrays |= {"returns": self.actors.returns.copy(), "lengths": self.actors.lengths.copy()}
         arrays |= {f"environment.{i}.actions": state["actions"] for i, state in enumerate(states)}
         data = {
@@ -304,7 +347,7 @@ class Loop:
             "target": jax.tree.map(jnp.copy, q),
             "q_moments": initial_moments(kind, q),
             "counts": jnp.zeros((self.lanes, len(COUNTS)), jnp.float32),
-            "replay": jax.tree.map(jnp.asarray, empty(len(self.slots.head), self.slots.size, self.program.form)),
+            "replay": jax.tree.map(jnp.asarray, self._first_replay()),
         }
         if self.program.priority_exponent:
             state["delta"] = jnp.zeros((self.lanes, self.settings[0].batch), jnp.float32)
@@ -312,11 +355,20 @@ class Loop:
             policy = initial_parameters(self.program.policy_architecture, generators)
             state |= {"policy": policy, "policy_moments": initial_moments(kind, policy)}
             state |= first_estimates(self.program, policy)
+        if self.data is not None:
+            self._state = state
+            return
         rows = self._rows
         self.actors.reset(self.program.form, rows)
         rows.pad(len(self.seeds), self._each)
         self._fill_rows(0)
         self._state, self._actions = compiled_start(self.program)(state, self._numbers, rows)
+
+    def _first_replay(self) -> dict[str, NDArray[Any]]:
+        """The replay at the beginning: an empty one, or the data set."""
+        if self.data is not None:
+            return self.data.replay(self.program.form)
+        return empty(len(self.slots.head), self.slots.size, self.program.form)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         """Go on where a checkpoint was written."""
@@ -324,15 +376,20 @@ class Loop:
         if data["seeds"] != self.seeds:
             raise InputError(f"the checkpoint is of seeds {data['seeds']}, not of {self.seeds}")
         self.frame = checkpoint.frame
-        self.slots.restore(under("slots.", arrays))
         if self._priorities is not None:
             self._priorities.restore(under("priorities.", arrays))
-        self._actions = arrays["actions"]
-        for name in _REPLAY:
-            arrays = {**arrays, name: refilled(arrays[name], len(self.slots.head), self.slots.size)}
+        if self.data is not None:
+            arrays = {**arrays, **{f"state.replay.{name}": array for name, array in self._first_replay().items()}}
+        else:
+            self.slots.restore(under("slots.", arrays))
+            self._actions = arrays["actions"]
+            self._rows.current[:] = arrays["current"]
+            for name in _REPLAY:
+                arrays = {**arrays, name: refilled(arrays[name], len(self.slots.head), self.slots.size)}
+        if actors.kept is not None:
+            actors.kept.restore(under("kept.", arrays))
         # As copies of JAX's: a state is donated, and written to.
         self._state = nested({name: jnp.array(leaf, copy=True) for name, leaf in under("state.", arrays).items()})
-        self._rows.current[:] = arrays["current"]
         actors.records = Records.from_arrays(under("records.", arrays))
         self.best = Kept.from_arrays(len(self.seeds), under("best.", arrays))
         self._stopped = Kept.from_arrays(len(self.seeds), under("stopped.", arrays))

@@ -27,7 +27,8 @@ def record_progress(
         if not all_sound(counts[i]):
             stop_diverged(actors, timetable, i, counts[i], frame)
             continue
-        values = {name: seen[name] / seen["frames"] for name in ("epsilon", "entropy")}
+        actions = seen["frames"] or np.nan  # who learns from a data set takes none
+        values = {name: seen[name] / actions for name in ("epsilon", "entropy")}
         updates = seen["updates"] or np.nan
         values |= {name: seen[name] / updates for name in ("td_error", "ipe_error", "q_mean")}
         values |= dict.fromkeys(_missing(program), np.nan)

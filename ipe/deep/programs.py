@@ -60,6 +60,8 @@ class Program(NamedTuple):
     """The number of rewards before bootstrapping in the policy update's error."""
     delta_correction: str = "none"
     """How a policy update's error of several steps is corrected: none, or tree-backup."""
+    from_data: bool = False
+    """Whether the replay is a data set, which all seeds share."""
 
     @property
     def learns_policy(self) -> bool:
@@ -152,17 +154,23 @@ def form_of(spec: EnvironmentSpec) -> Format:
     return Format(spec.observation_shape, np.dtype(spec.dtype).name, spec.binary, spec.scale, spec.stack)
 
 
-def program_of(settings: TrainingSettings, spec: EnvironmentSpec, begun_with: str | None) -> Program:
+def program_of(
+    settings: TrainingSettings, spec: EnvironmentSpec, begun_with: str | None, places: int | None = None
+) -> Program:
     """Return the program that trains a setting, which names the fields of `Program` that are choices. A run that was
     begun with native or xla's matrix products goes on with them, to the byte; a new run (None) takes the best that this
-    machine has."""
+    machine has. One that learns from a data set has so many places for observations, which hold stacks of frames
+    whole."""
     check_spec(settings, spec)
     net = architecture(settings, spec)
     choices = {name: value for name, value in settings.program.items() if name in Program._fields}
     update = settings.updates_policy
     choices |= {"behaviour": settings.acts, "policy_update": None if update is None else UPDATES[update.name]}
     slots, products = slots_of(settings.replay // settings.environments, spec.stack), _products(net, begun_with)
-    return Program(net, form_of(spec), slots, products, tuple(settings.numbers), **choices)
+    form = form_of(spec)
+    if places is not None:
+        form, slots, choices["from_data"] = form._replace(stack=1), places, True
+    return Program(net, form, slots, products, tuple(settings.numbers), **choices)
 
 
 def lanes_of(program: Program, seeds: int) -> int:

@@ -133,6 +133,8 @@ class TrainingSettings(Settings):
     precision: Annotated[Literal["float32", "bfloat16"], COMPILED] = "float32"
     """The precision of the factors of matrix products (with native products, of the middle layer's); everything else
     is float32."""
+    data: Annotated[str, Field(pattern="^([0-9a-f]{64})?$"), LATE] = ""
+    """The checksum of the data set that is learned from; empty if the agent learns from its own actions."""
 
     @field_validator("behaviour", "policy_update")
     @classmethod
@@ -187,6 +189,14 @@ class TrainingSettings(Settings):
                 f"entropy_bonus has no effect with the policy update {update.name}, whose policy has the most entropy "
                 "already"
             )
+
+    @model_validator(mode="after")
+    def _data_set_takes_the_place_of_acting(self) -> Self:
+        if self.data and self.environments > 1:
+            raise ValueError(f"environments = {self.environments}, but learning from a data set acts in none; leave it")
+        if self.data and self.priority.exponent > 0.0:
+            raise ValueError("priority.exponent must be 0 to learn from a data set, which is drawn from uniformly")
+        return self
 
     @model_validator(mode="after")
     def _environments_share_frames_and_replay(self) -> Self:

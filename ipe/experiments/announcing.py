@@ -65,7 +65,7 @@ class Announcement:
         """
         if images := self.images():
             say(images)
-        if processes == 0 or self.likely_seconds(jobs, processes) < LONG_SECONDS:
+        if processes == 0 or self.settings.data or self.likely_seconds(jobs, processes) < LONG_SECONDS:
             return  # another process may not know what this one trains: a behaviour that is a function
         say("this is a long training: measuring how long it will take")
         seconds = plan_sweep(sweep, jobs, [processes]).seconds[processes]

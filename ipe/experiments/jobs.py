@@ -27,7 +27,7 @@ from ipe.errors import InputError
 from ipe.experiments.declared import Job
 from ipe.experiments.leases import Lease, LeaseLostError
 from ipe.experiments.publications import JobResult
-from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, earlier_job, open_store
+from ipe.experiments.store import CHECKPOINTS, NETWORKS, TRANSITIONS, Store, earlier_job, open_store
 from ipe.experiments.watchdog import HANG_SECONDS, Watchdog
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class _Work:
         kept = NETWORKS in self.store.keep
         networks, best = (loop.networks(), loop.best.arrays()) if kept else ({}, {})
         products, evaluating = loop.program.products, loop.evaluating
-        return JobResult(loop.records, outcomes, self._seconds(), products, networks, evaluating, best)
+        return JobResult(loop.records, outcomes, self._seconds(), products, networks, evaluating, best, loop.kept())
 
     def _seconds(self) -> float:
         """Return the seconds that this attempt and those before it have spent."""
@@ -271,7 +271,8 @@ class _Work:
             checkpoint = None
         settings = setting.settings
         evaluating, seeds = self.store.sweep.evaluating, self.job.seeds
-        loop = Loop([settings] * len(seeds), seeds, checkpoint, evaluating=evaluating, **watched)
+        source: dict[str, Any] = {"data": self.store.data(settings), "keep_transitions": TRANSITIONS in self.store.keep}
+        loop = Loop([settings] * len(seeds), seeds, checkpoint, evaluating=evaluating, **source, **watched)
         try:
             yield loop
         finally:

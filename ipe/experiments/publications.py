@@ -2,9 +2,10 @@
 
 `results/KEY/JOB-TOKEN.parquet`, `results/KEY/JOB-TOKEN.safetensors` and `results/KEY/JOB-TOKEN.json`, the manifest,
 which is written last. Of a job that was evaluated while it trained there are `results/KEY/JOB-TOKEN.evaluations`, a
-Parquet file too, and `results/KEY/JOB-TOKEN.best`, its best networks, if networks are kept. A reader who finds a
-manifest has a whole result, unless something damaged it since, and then the checksum of the manifest or of the file
-says so. The token keeps writers apart: nothing is ever written to a name twice.
+Parquet file too, and `results/KEY/JOB-TOKEN.best`, its best networks, if networks are kept; of one that keeps its
+transitions, `results/KEY/JOB-TOKEN.transitions`. A reader who finds a manifest has a whole result, unless something
+damaged it since, and then the checksum of the manifest or of the file says so. The token keeps writers apart: nothing
+is ever written to a name twice.
 
 What a manifest says is believed only if its checksum is right, every field is possible and its files agree with it.
 `sound_manifest` is that check. `ipe status`, `ipe sweep` and the readers of results all use it, so that a result that
@@ -34,6 +35,7 @@ from ipe.base.files import entries, naming
 from ipe.base.numbers import finite_number, seed_number, whole_number
 from ipe.base.sealed import read_sealed, sealed_bytes
 from ipe.base.words import one_of, short
+from ipe.deep.data import FIELDS, Data
 from ipe.deep.evaluating import Evaluating, Kept
 from ipe.deep.machine import describe_machine, versions
 from ipe.deep.records import Records
@@ -47,13 +49,15 @@ from ipe.experiments.tables import check_rows, read_results_bytes, results_bytes
 FORMAT, SCHEMA = "ipe.result", 1
 STATUSES = ("done", "failed", "diverged")
 KINDS = ("episodes", "progress")
-NAME = re.compile(r"(?P<job>.+)-(?P<token>[0-9a-f]{16})\.(?P<suffix>json|parquet|safetensors|evaluations|best)")
+NAME = re.compile(
+    r"(?P<job>.+)-(?P<token>[0-9a-f]{16})\.(?P<suffix>json|parquet|safetensors|evaluations|best|transitions)"
+)
 """The name of a published file."""
 _LONGEST_SECONDS = 253_402_300_799  # the last second of the year 9999, the last that a date can have
 _LARGEST = 2**63 - 1
 _WORDS: dict[type, str] = {str: "text", list: "list", dict: "table"}
 DAMAGED = ".damaged"
-_SUFFIXES = (".json", ".parquet", ".safetensors", ".evaluations", ".best")
+_SUFFIXES = (".json", ".parquet", ".safetensors", ".evaluations", ".best", ".transitions")
 
 Seen = TypeVar("Seen")
 
@@ -77,6 +81,8 @@ class JobResult:
     best: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """The networks of the seeds' best evaluations, as `ipe.deep.evaluating.Kept.arrays` gives them; none if they are
     not kept, or if there are none."""
+    transitions: Mapping[int, Data] = field(default_factory=dict)
+    """The transitions of each seed that has some; none if they are not kept."""
 
 
 def write_publication(folder: Path, setting: Setting, job: Job, lease: Lease, result: JobResult) -> Path:
@@ -84,7 +90,7 @@ def write_publication(folder: Path, setting: Setting, job: Job, lease: Lease, re
     took the job over in the meantime, a `LeaseLostError` says so."""
     data, rows = results_bytes(result.records, setting.key, job.id)
     stem = f"{job.id}-{secrets.token_hex(8)}"
-    manifest, file, networks, evaluations, best = (folder / f"{stem}{suffix}" for suffix in _SUFFIXES)
+    manifest, file, networks, evaluations, best, transitions = (folder / f"{stem}{suffix}" for suffix in _SUFFIXES)
     products = {"products": result.products} if result.products else {}
     content = {
         "format": FORMAT,
@@ -120,12 +126,18 @@ def write_publication(folder: Path, setting: Setting, job: Job, lease: Lease, re
         if result.best:
             sha256, size = write_tensors(best, result.best)
             content["best"] = {"file": best.name, "sha256": sha256, "size": size}
+        if result.transitions:
+            named = {
+                f"{seed}.{name}": a for seed, each in result.transitions.items() for name, a in each.arrays().items()
+            }
+            sha256, size = write_tensors(transitions, named)
+            content["transitions"] = {"file": transitions.name, "sha256": sha256, "size": size}
         if lease.lost:
             raise LeaseLostError(f"{job.id}: another process has taken the job over")
         write_bytes(manifest, sealed_bytes(content, "manifest"))
     except BaseException:
         if not manifest.exists():
-            for path in (file, networks, evaluations, best):
+            for path in (file, networks, evaluations, best, transitions):
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
         raise
@@ -259,6 +271,17 @@ class Manifest:
         arrays = self._tensors("best", ".best") if "best" in self.content else {}
         return Kept.from_arrays(len(self.seeds), arrays)
 
+    def read_transitions(self) -> dict[int, Data]:
+        """Read the transitions of each seed that has some, and verify the checksum of their file; none if they were not
+        kept. An error names the file."""
+        arrays = self._tensors("transitions", ".transitions") if "transitions" in self.content else {}
+        with naming(self.path.with_suffix(".transitions")):
+            try:
+                seeds = [seed for seed in self.seeds if f"{seed}.start" in arrays]
+                return {seed: Data(**{name: arrays[f"{seed}.{name}"] for name in FIELDS}) for seed in seeds}
+            except KeyError as error:
+                raise InputError(f"the array {error} is missing") from None
+
     def _tensors(self, name: str, suffix: str) -> dict[str, NDArray[Any]]:
         path, kept = self.path.with_suffix(suffix), self.content[name]
         try:
@@ -275,6 +298,7 @@ class Manifest:
         if self.has_networks:
             self.read_networks()
         self.read_best()
+        self.read_transitions()
 
 
 @contextlib.contextmanager
@@ -331,7 +355,7 @@ def _manifest(path: Path, content: dict[str, Any]) -> Manifest:
     check_outcomes(seeds, outcomes)
     _field(content, "versions", dict)
     _field(_field(content, "machine", dict), "cpu", str, "machine.")
-    for name in ("networks", "evaluations", "best"):
+    for name in ("networks", "evaluations", "best", "transitions"):
         if name in content:
             _check_file(_field(content, name, dict), f"{name}.")
     if "evaluations" in content:

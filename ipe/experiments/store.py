@@ -6,6 +6,8 @@
     results/KEY/JOB-TOKEN.parquet         the records of a job, never changed
     results/KEY/JOB-TOKEN.safetensors     its networks, if the store keeps them
     results/KEY/JOB-TOKEN.json            its manifest, written last
+    results/KEY/JOB-TOKEN.transitions     its transitions, if the store keeps them
+    data/SHA256.safetensors               the data set that the runs learn from, if they do
     claims/JOB.GENERATION.json            the lease on the job: which process works on it, with a heartbeat
     work/JOB/                             its checkpoints, until it is published, or for good if the store keeps them
 
@@ -29,8 +31,9 @@ from ipe.base.files import naming
 from ipe.base.numbers import seed_number
 from ipe.base.sealed import LaterVersionError, encode, read_sealed, sealed_bytes
 from ipe.base.words import refusing
+from ipe.deep.data import Data
 from ipe.deep.machine import versions
-from ipe.deep.settings import read_settings
+from ipe.deep.settings import TrainingSettings, read_settings
 from ipe.errors import InputError
 from ipe.experiments.declared import Job, Setting, Sweep, check_contains, check_jobs, merged_jobs
 from ipe.experiments.leases import BEAT_SECONDS, STALE_SECONDS, Lease, LeaseLostError, take_lease
@@ -46,7 +49,7 @@ from ipe.experiments.publications import (
 )
 
 FORMAT, SCHEMA = "ipe.sweep", 1
-NETWORKS, CHECKPOINTS = "networks", "checkpoints"
+NETWORKS, CHECKPOINTS, TRANSITIONS = "networks", "checkpoints", "transitions"
 """What a store can keep beside the records of its jobs."""
 _LOCK, _LOCK_SECONDS = "sweep", 60.0
 
@@ -62,7 +65,7 @@ class Store:
     jobs: list[Job]
     """The jobs of the sweep."""
     keep: tuple[str, ...] = ()
-    """What is kept of a published job beside its records: `NETWORKS`, `CHECKPOINTS`, both or neither."""
+    """What is kept of a published job beside its records: some of `NETWORKS`, `CHECKPOINTS` and `TRANSITIONS`."""
 
     @cached_property
     def by_id(self) -> dict[str, Job]:
@@ -81,6 +84,10 @@ class Store:
     def work_folder(self, job: Job) -> Path:
         """Return the folder of a job's checkpoints."""
         return self.folder / "work" / job.id
+
+    def data(self, settings: TrainingSettings) -> Data | None:
+        """Read the data set that a setting learns from; None if it learns from its own actions."""
+        return Data.load(_data_path(self.folder, settings.data), settings.data) if settings.data else None
 
     def clean(self, job: Job) -> None:
         """Remove a published job's checkpoints, unless the store keeps them."""
@@ -165,7 +172,13 @@ class Store:
             return None
 
 
-def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Job], keep: Sequence[str] = ()) -> Store:
+def create_store(
+    folder: str | os.PathLike[str],
+    sweep: Sweep,
+    jobs: Sequence[Job],
+    keep: Sequence[str] = (),
+    data: Data | None = None,
+) -> Store:
     """Make a store for a sweep; or open the one that is there, if the sweep has all its settings and seeds.
 
     A sweep with more settings or seeds extends the store: the jobs that are there stay as they are, and new ones are
@@ -177,6 +190,7 @@ def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Jo
         jobs: every seed of every setting, once.
         keep: what a new store keeps beside the records: `NETWORKS`, `CHECKPOINTS`. A store that is there keeps what
             it was made to keep.
+        data: the data set that the sweep's settings learn from, if they do; a new store gets a copy.
 
     Raises:
         InputError: if the folder holds something else, or a sweep with other settings: with the difference.
@@ -187,6 +201,9 @@ def create_store(folder: str | os.PathLike[str], sweep: Sweep, jobs: Sequence[Jo
         _check_empty(path)
         with refusing(f"cannot make the store {path}"):
             path.mkdir(parents=True, exist_ok=True)
+            if data is not None:
+                (path / "data").mkdir(exist_ok=True)
+                data.save(_data_path(path, data.sha256))
             create_exclusive(path / "sweep.json", description(sweep, jobs, keep))
     store = open_store(path)
     same = encode(sweep.plain(), "sweep") == store.sweep.plain()
@@ -304,6 +321,10 @@ def description(sweep: Sweep, jobs: Sequence[Job], keep: Sequence[str]) -> bytes
     listed = [{"setting": job.key, "seeds": list(job.seeds)} for job in jobs]
     content = {"format": FORMAT, "schema": SCHEMA, "sweep": sweep.plain(), "jobs": listed, "versions": versions()}
     return sealed_bytes(content | ({"keep": list(keep)} if keep else {}), "sweep")
+
+
+def _data_path(folder: Path, sha256: str) -> Path:
+    return folder / "data" / f"{sha256}.safetensors"
 
 
 def _check_empty(path: Path) -> None:

@@ -21,6 +21,7 @@ from ipe.behaviours import BEHAVIOURS
 from ipe.deep.batches import most_seeds, seeds_per_batch, split_seeds
 from ipe.deep.callbacks import Callback
 from ipe.deep.checkpoints import newest_frame
+from ipe.deep.data import Data, learning_from
 from ipe.deep.defaults import default_settings
 from ipe.deep.environments import EnvironmentSpec, make_environment
 from ipe.deep.evaluating import evaluating_from
@@ -31,9 +32,11 @@ from ipe.deep.progress import Outcome, Progress
 from ipe.deep.settings import TrainingSettings
 from ipe.deep.stopping import stopping
 from ipe.deep.tensorboard import check_tensorboard
+from ipe.deep.transitions import Transitions
 from ipe.errors import InputError
 from ipe.experiments.announcing import Announcement, Say, to_standard_error
 from ipe.experiments.calling import Calling, check_callbacks
+from ipe.experiments.data_sets import read_data
 from ipe.experiments.declared import Job, Sweep, read_seeds
 from ipe.experiments.engine import run_jobs, status_of
 from ipe.experiments.evaluation_tables import no_evaluations
@@ -43,7 +46,15 @@ from ipe.experiments.ledger import Ledger
 from ipe.experiments.old_runs import carry_over, is_old_run, read_old_run
 from ipe.experiments.printed_progress import PrintedProgress
 from ipe.experiments.results import read_runs
-from ipe.experiments.store import CHECKPOINTS, NETWORKS, Store, create_store, open_store, with_more_frames
+from ipe.experiments.store import (
+    CHECKPOINTS,
+    NETWORKS,
+    TRANSITIONS,
+    Store,
+    create_store,
+    open_store,
+    with_more_frames,
+)
 from ipe.experiments.watchdog import HANG_SECONDS
 from ipe.updates import UPDATES
 
@@ -99,6 +110,9 @@ def train(
     checkpoint_seconds: float = 300.0,
     evaluate_every: int | None = None,
     evaluate_episodes: int | None = None,
+    data: str | os.PathLike[str] | Transitions | None = None,
+    data_seed: int | None = None,
+    keep_transitions: bool = False,
     tensorboard: bool = False,
     callback: OnProgress | None = None,
     callbacks: Sequence[Callback] = (),
@@ -127,6 +141,12 @@ def train(
             its networks are kept if these are its best so far (`load_agent(run, seed, which="best")`). The training is
             the same with and without. Default: never.
         evaluate_episodes: how many episodes each evaluation has. Default: 10.
+        data: learn from these transitions alone, without acting: the folder of a run that kept its own, an .npz file
+            (`ipe.audit.load_transitions`), `minari:NAME`, or `ipe.audit.Transitions`. Every frame is then an update of
+            both networks; there is no warm-up, and the replay holds the whole data set. Default: act, and learn from
+            that.
+        data_seed: which seed's transitions of a run to learn from. Default: those of all its seeds.
+        keep_transitions: whether to keep every transition in the run's folder, for `data` of another run.
         tensorboard: whether to write TensorBoard's files too.
         callback: called with each batch's progress; if it returns True, training stops.
         callbacks: these hear what happens to each seed, and can stop it (`ipe.deep.Callback`).
@@ -153,6 +173,9 @@ def train(
         BEHAVIOURS.check_shared(settings.behaviour)
         UPDATES.check_shared(settings.policy_update)
     spec = _spec(settings, chosen)
+    batch = _data(data, data_seed, settings, keep_transitions)
+    if batch is not None:
+        settings = learning_from(settings, batch)
     sweep = Sweep.of_one(settings, chosen, evaluating_from(evaluate_every, evaluate_episodes))
     jobs = _jobs(sweep, spec, count, batch_seeds)
     library.choose(architecture(settings, spec))
@@ -164,7 +187,8 @@ def train(
     say = say or (to_standard_error if progress else None)
     if say is not None:
         Announcement(settings, spec).say(say, sweep, jobs, count)
-    store = create_store(folder, sweep, jobs, (NETWORKS, CHECKPOINTS))
+    keep = (NETWORKS, CHECKPOINTS) + (TRANSITIONS,) * keep_transitions
+    store = create_store(folder, sweep, jobs, keep, batch)
     with _alone(store.folder):
         return _train(store, options, count, callback, progress, heard, say)
 
@@ -203,6 +227,19 @@ def _spec(settings: TrainingSettings, seeds: Sequence[int]) -> EnvironmentSpec:
     environment.close()
     check_spec(settings, environment.spec)
     return environment.spec
+
+
+def _data(source: Any, seed: int | None, settings: TrainingSettings, keep_transitions: bool) -> Data | None:
+    """The data set to learn from, if there is one."""
+    if source is None:
+        if seed is not None:
+            raise InputError("data_seed chooses among the seeds of data, which is not given")
+        if settings.data:
+            raise InputError("data: a checksum is not enough, give the data set itself")
+        return None
+    if keep_transitions:
+        raise InputError("keep_transitions has no effect with data: the agent does not act")
+    return read_data(source, settings.environment, seed)
 
 
 def _jobs(sweep: Sweep, spec: EnvironmentSpec, processes: int, batch_seeds: int | None) -> list[Job]:

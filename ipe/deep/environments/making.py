@@ -17,7 +17,7 @@ from ipe.base.packages import missing_package
 from ipe.base.words import did_you_mean
 from ipe.deep.environments.environment import Environment
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
-from ipe.deep.environments.observations import read_action_space, read_observation_space
+from ipe.deep.environments.observations import EnvironmentSpec, read_action_space, read_observation_space
 from ipe.deep.environments.wrapping import atari_options, is_atari, preprocessed, stacked
 from ipe.deep.setting_groups import EnvironmentSettings
 from ipe.errors import InputError
@@ -58,6 +58,13 @@ def make_environment(settings: EnvironmentSettings, seed: int, render_mode: str 
     finally:
         probe.close()
     return _build(settings, int(seed), render_mode)
+
+
+def spec_of(settings: EnvironmentSettings) -> EnvironmentSpec:
+    """The spaces of an environment, which is tried for that; errors as for `make_environment`."""
+    environment = make_environment(settings, 0)
+    environment.close()
+    return environment.spec
 
 
 def _build(settings: EnvironmentSettings, seed: int, render_mode: str | None) -> Environment:

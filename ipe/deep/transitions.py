@@ -36,6 +36,8 @@ class Transitions:
     """The observation of each s', in the same form as `observation`."""
     terminated: Mask
     """Whether each s' is terminal, shape (n,). A state at a time limit is not terminal: it has a value."""
+    truncated: Mask | None = None
+    """Whether the episode was cut off after each transition, shape (n,); None if that is not known."""
 
     def __len__(self) -> int:
         return len(self.action)
@@ -52,7 +54,8 @@ def make_transitions(arrays: Mapping[str, Any]) -> Transitions:
     Args:
         arrays: `action`, `reward` and `terminated`, each of shape (n,); and either `state` and `next_state`, whole
             numbers from 0 on, or `observation` and `next_observation`, vectors or images. Without states and
-            observations, only action values given per transition can be judged. `truncated` is accepted and not used.
+            observations, only action values given per transition can be judged. `truncated`, of shape (n,), says where
+            an episode was cut off; an audit does not use it.
 
     Raises:
         InputError: naming the array and the index.
@@ -74,7 +77,9 @@ def make_transitions(arrays: Mapping[str, Any]) -> Transitions:
         raise InputError(f"reward must be numbers of shape ({n},), found {reward.dtype} of shape {reward.shape}")
     reward = reward.astype(np.float64)
     refuse_where(~np.isfinite(reward), reward, "reward", "not a finite number")
-    return Transitions(here, action, reward, there, _flags("terminated", arrays["terminated"], n))
+    terminated = _flags("terminated", arrays["terminated"], n)
+    truncated = _flags("truncated", arrays["truncated"], n) if "truncated" in arrays else None
+    return Transitions(here, action, reward, there, terminated, truncated)
 
 
 def stack_transitions(rows: Sequence[tuple[Any, int, float, Any, bool]]) -> Transitions:
@@ -102,6 +107,7 @@ def save_transitions(transitions: Transitions, path: PathLike) -> None:
     name = "state" if transitions.discrete else "observation"
     observations = {name: transitions.observation, f"next_{name}": transitions.next_observation}
     arrays = {field: getattr(transitions, field) for field in _REQUIRED}
+    observations["truncated"] = transitions.truncated
     arrays |= {key: values for key, values in observations.items() if values is not None}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
@@ -147,6 +153,7 @@ def minari_transitions(name: str, limit: int | None = None) -> Transitions:
                 "reward": np.asarray(episode.rewards),
                 there: observations[1:],
                 "terminated": np.asarray(episode.terminations),
+                "truncated": np.asarray(episode.truncations),
             }
         )
         total += len(episode.rewards)

@@ -1,0 +1,305 @@
+"""Learning from a fixed batch: kept transitions, data sets, and what is learned from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ipe.__main__ import main
+from ipe.audit import Transitions, load_transitions, make_transitions, save_transitions
+from ipe.deep import resume, train
+from ipe.deep.data import Data, data_from, joined, learning_from
+from ipe.deep.environments import make_environment, spec_of
+from ipe.deep.loop import Loop
+from ipe.deep.recording import Recording
+from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED
+from ipe.deep.settings import EnvironmentSettings, TrainingSettings
+from ipe.errors import InputError
+from ipe.experiments.data_sets import kept_transitions, read_data
+from ipe.experiments.store import open_store
+from tests.deep_helpers import DRIFT, advance, networks_of, small
+from tests.deep_oracle import Oracle, Transition
+from tests.tiers import tiered
+
+LIMITED = {"id": DRIFT, "frame_limit": 12}
+WORDS = {CONTINUES: "", TERMINATED: "terminated", TRUNCATED: "truncated"}
+
+
+def settings_of(**changes: Any) -> TrainingSettings:
+    return small(DRIFT, environment={"frame_limit": 12}, **changes)
+
+
+def kept(frames: int = 60, **changes: Any) -> tuple[Loop, dict[int, Data]]:
+    loop = Loop([settings_of(**changes)] * 2, [0, 3], keep_transitions=True)
+    advance(loop, frames)
+    return loop, loop.kept()
+
+
+def random_transitions(n: int = 40, actions: int = 4) -> Transitions:
+    """Transitions in whose order episodes go on, terminate, are cut off, and break off without a word."""
+    generator = np.random.default_rng(1)
+    here = generator.normal(size=(n, 3)).astype(np.float32)
+    there = generator.normal(size=(n, 3)).astype(np.float32)
+    ends = generator.choice(4, n)
+    ends[0] = CONTINUES
+    for i in range(n - 1):
+        if ends[i] == CONTINUES:
+            there[i] = here[i + 1]
+    return Transitions(
+        here, generator.integers(actions, size=n), generator.normal(size=n), there, ends == 1, (ends == 2)
+    )
+
+
+def same(one: Data, other: Data) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one.arrays().values(), other.arrays().values(), strict=True))
+
+
+def test_a_data_set_holds_the_transitions_it_was_made_of() -> None:
+    given = random_transitions()
+    data = data_from(given, spec_of(EnvironmentSettings(**LIMITED)))
+    found = data.transitions()
+    np.testing.assert_array_equal(found.observation, given.observation)
+    np.testing.assert_array_equal(found.next_observation, given.next_observation)
+    np.testing.assert_array_equal(found.action, given.action)
+    np.testing.assert_array_equal(found.terminated, given.terminated)
+    np.testing.assert_allclose(found.reward, given.reward, rtol=1e-6)
+    assert same(data, data_from(found, spec_of(EnvironmentSettings(**LIMITED))))
+    going = data.end[:-1] == CONTINUES
+    assert 0 < going.sum() < 39
+    np.testing.assert_array_equal(np.diff(data.start), np.where(going, 1, 2))
+    assert data.end[-1] != CONTINUES
+
+
+def test_kept_transitions_are_those_of_the_environment() -> None:
+    loop, found = kept()
+    for seed, data in found.items():
+        environment = make_environment(loop.settings[0].environment, seed)
+        observation, seen = environment.reset(), set()
+        batch = data.transitions()
+        assert len(batch) == 60
+        for i in range(60):
+            np.testing.assert_array_equal(np.asarray(batch.observation)[i], observation)
+            step = environment.step(int(batch.action[i]))
+            np.testing.assert_array_equal(np.asarray(batch.next_observation)[i], step.observation)
+            assert batch.reward[i] == np.float32(step.reward)
+            assert batch.terminated[i] == step.terminated
+            if i < 59:
+                assert np.asarray(batch.truncated)[i] == (step.truncated and not step.terminated)
+            seen.add((step.terminated, step.truncated))
+            observation = environment.reset() if step.terminated or step.truncated else step.observation
+        assert {(True, False), (False, True), (False, False)} <= seen
+
+
+def test_kept_transitions_survive_a_checkpoint_and_change_nothing() -> None:
+    whole, expected = kept()
+    half, _ = kept(25)
+    resumed = Loop(half.settings, half.seeds, half.checkpoint(), keep_transitions=True)
+    advance(resumed, 35)
+    assert all(same(resumed.kept()[seed], expected[seed]) for seed in expected)
+    without = Loop(whole.settings, whole.seeds)
+    advance(without, 60)
+    assert without.kept() == {}
+    for name, array in without.networks().items():
+        np.testing.assert_array_equal(array, whole.networks()[name])
+
+
+@pytest.mark.slow
+def test_several_environments_are_kept_one_after_the_other() -> None:
+    loop = Loop([settings_of(environments=2)], [0], keep_transitions=True)
+    advance(loop, 10)
+    (data,) = loop.kept().values()
+    assert len(data) == 20
+    assert data.end[9] != CONTINUES
+    batch = data.transitions()
+    first = make_environment(loop.settings[0].environment, 0)
+    np.testing.assert_array_equal(np.asarray(batch.observation)[0], first.reset())
+
+
+def test_a_recording_can_be_gone_on_with_after_it_was_read() -> None:
+    recording = Recording(1)
+    recording.show(0, np.zeros(1, np.float32))
+    recording.step(0, 1, 0.0, CONTINUES, np.ones(1, np.float32))
+    assert recording.data(0, 1).end.tolist() == [TRUNCATED]  # type: ignore[union-attr]
+    recording.step(0, 0, 0.0, TERMINATED, np.ones(1, np.float32))
+    assert recording.data(0, 1).end.tolist() == [CONTINUES, TERMINATED]  # type: ignore[union-attr]
+
+
+class OnData(Oracle):
+    """One seed that learns from a data set, in NumPy and double precision."""
+
+    def learn_from(self, data: Data) -> None:
+        batch = data.transitions()
+        here, there = (np.asarray(x, np.float64) for x in (batch.observation, batch.next_observation))
+        ends = [WORDS[int(end)] for end in data.end]
+        rows = zip(here, batch.action, batch.reward, there, ends, strict=True)
+        self.history = [Transition(s, int(a), float(r), after, end) for s, a, r, after, end in rows]
+        self.powers = [1.0] * len(data)
+
+    def advance(self) -> None:
+        minibatch = [math.floor(u * len(self.history)) for u in self.draws.batch(self.frame)[0]]
+        self.frame += 1
+        self._update(minibatch)
+        if self.frame % self.settings.target_period == 0:
+            self.target, self.policy_target = [w.copy() for w in self.q], [w.copy() for w in self.policy]
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "the paper's": {},
+    "three steps": {"n_step": 3, "delta_steps": 2, "optimiser": {"kind": "adam"}},
+    "no policy network": {"behaviour": "epsilon-greedy", "double_q": True},
+}
+
+
+@pytest.mark.parametrize("case", tiered(CASES, "the paper's"))
+def test_every_update_is_the_specifications(case: str) -> None:
+    data = data_from(random_transitions(), spec_of(EnvironmentSettings(**LIMITED)))
+    settings = learning_from(settings_of(**CASES[case]), data)
+    loop = Loop([settings] * 2, [0, 5], data=data)
+    names = ["q", "policy"] if settings.learns_policy else ["q"]
+    start = {name: networks_of(loop, name) for name in names}
+    oracles = [OnData(settings, seed, *([*(start[n][i] for n in names)] * 2)[:2]) for i, seed in enumerate((0, 5))]
+    for oracle in oracles:
+        oracle.learn_from(data)
+    for _ in range(20):
+        loop.advance()
+        for oracle in oracles:
+            oracle.advance()
+    for name in names:
+        for i, oracle in enumerate(oracles):
+            moved = max(abs(a - b).max() for a, b in zip(networks_of(loop, name)[i], start[name][i], strict=True))
+            pairs = zip(networks_of(loop, name)[i], getattr(oracle, name), strict=True)
+            assert max(abs(a - b).max() for a, b in pairs) < 0.02 * moved
+            assert moved > 1e-3
+
+
+def test_a_seed_learns_the_same_in_any_batch_and_after_a_checkpoint() -> None:
+    data = data_from(random_transitions(), spec_of(EnvironmentSettings(**LIMITED)))
+    settings = learning_from(settings_of(), data)
+    together, alone = Loop([settings] * 2, [0, 5], data=data), Loop([settings], [5], data=data)
+    advance(together, 30)
+    advance(alone, 12)
+    checkpoint = alone.checkpoint()
+    assert not any("replay" in name or "slots" in name for name in checkpoint.arrays)
+    alone = Loop([settings], [5], checkpoint, data=data)
+    advance(alone, 18)
+    for name, array in alone.networks().items():
+        np.testing.assert_array_equal(array[0], together.networks()[name][1])
+        assert (together.networks()[name][0] != array[0]).any()
+
+
+def networks(folder: Path) -> list[NDArray[Any]]:
+    store = open_store(folder)
+    manifests = [store.publication(job) for job in store.jobs]
+    return [array for each in manifests if each is not None for _, array in sorted(each.read_networks().items())]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has kept its transitions."""
+    folder = tmp_path_factory.mktemp("source") / "run"
+    settings = settings_of(frames=300)
+    train(settings, seeds=2, out=folder, processes=0, progress=False, keep_transitions=True)
+    return folder
+
+
+def test_a_run_learns_from_another_runs_transitions_and_is_resumed_to_the_byte(source: Path, tmp_path: Path) -> None:
+    both, one = kept_transitions(source), tmp_path / "one"
+    assert [len(data) for data in both.values()] == [300, 300]
+    settings = settings_of(frames=1500)
+    more: dict[str, Any] = {"processes": 0, "progress": False}
+    result = train(settings, seeds=2, data=source, out=one, evaluate_every=500, evaluate_episodes=2, **more)
+    assert result.status == "done"
+    assert result.episodes.num_rows == 0
+    assert result.evaluations.num_rows == 6
+    assert result.progress.num_rows == 4
+    trained = open_store(one).sweep.settings[0].settings
+    assert trained.data == joined(list(both.values())).sha256
+    assert trained.replay == 600
+
+    short = tmp_path / "short"
+    train(settings_of(frames=700), seeds=2, data=source, out=short, **more)
+    resume(short, frames=1500, **more)
+    assert all(np.array_equal(a, b) for a, b in zip(networks(one), networks(short), strict=True))
+    other = tmp_path / "other"
+    train(settings, seeds=2, data=source, data_seed=1, out=other, **more)
+    assert open_store(other).sweep.settings[0].settings.data == both[1].sha256
+
+    (file,) = (short / "data").iterdir()
+    both[0].save(file)
+    with pytest.raises(InputError, match="holds other transitions than those that the run was begun with"):
+        resume(short, frames=1600, **more)
+    file.unlink()
+    with pytest.raises(InputError, match="is missing: the data set that the run learns from"):
+        resume(short, frames=1600, **more)
+
+
+def test_a_file_of_transitions_is_a_data_set_and_so_is_a_minari_one(source: Path, tmp_path: Path) -> None:
+    data = kept_transitions(source)[0]
+    save_transitions(data.transitions(), tmp_path / "batch.npz")
+    where = settings_of().environment
+    assert np.asarray(load_transitions(tmp_path / "batch.npz").truncated).any()
+    assert read_data(tmp_path / "batch.npz", where).sha256 == data.sha256
+    assert read_data(data.transitions(), where).sha256 == data.sha256
+    with pytest.raises(InputError, match="data must be a path, minari:NAME or Transitions, found int"):
+        read_data(3, where)
+
+
+def test_numbered_states_become_one_hot_vectors() -> None:
+    steps = {"state": [14, 3], "action": [1, 2], "reward": [1.0, 0.0], "next_state": [15, 4]}
+    data = read_data(make_transitions({**steps, "terminated": [1, 0]}), EnvironmentSettings(id="FrozenLake-v1"))
+    assert data.observation.argmax(axis=1).tolist() == [14, 15, 3, 4]
+    assert data.end.tolist() == [TERMINATED, TRUNCATED]
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main(["train", *words, "--processes", "0"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") <= 2
+    return error
+
+
+def write(path: Path, **changes: Any) -> str:
+    save_transitions(dataclasses.replace(random_transitions(actions=2), **changes), path)
+    return str(path)
+
+
+def test_wrong_data_sets_are_refused_in_a_sentence(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = ("--out", str(tmp_path / "new"))
+    vectors, four = write(tmp_path / "three.npz"), np.zeros((40, 4))
+    other_actions = write(tmp_path / "five.npz", action=np.full(40, 2), observation=four, next_observation=four)
+    fits = write(tmp_path / "fits.npz", observation=four, next_observation=four)
+    numbered = write(tmp_path / "numbers.npz", observation=np.arange(40), next_observation=np.arange(40))
+    steps = {name: np.zeros(0) for name in ("reward", "terminated")}
+    np.savez(tmp_path / "empty.npz", action=np.zeros(0, int), observation=four[:0], next_observation=four[:0], **steps)
+    cartpole = ("CartPole-v1", *out, "--data")
+    assert "the observation has the shape (3,), expected (4,)" in refusal(capsys, *cartpole, vectors)
+    assert "action[0] = 2, but CartPole-v1 has 2 actions" in refusal(capsys, *cartpole, other_actions)
+    assert "holds numbered states, and CartPole-v1" in refusal(capsys, *cartpole, numbered)
+    assert "there are no transitions" in refusal(capsys, *cartpole, str(tmp_path / "empty.npz"))
+    assert "its transitions are of tests.deep_environments:Drift-v0" in refusal(capsys, *cartpole, str(source))
+    assert "there is no such run or file" in refusal(capsys, *cartpole, "nothing.npz")
+    assert "environments = 2, but learning from a data set" in refusal(capsys, *cartpole, fits, "--environments", "2")
+    assert "priority.exponent must be 0" in refusal(capsys, *cartpole, fits, "--priority.exponent", "0.6")
+    assert "--replay has no effect with --data" in refusal(capsys, *cartpole, fits, "--replay", "500")
+    assert "--keep-transitions has no effect" in refusal(capsys, *cartpole, fits, "--keep-transitions")
+    assert "chooses among the seeds of a run" in refusal(capsys, *cartpole, fits, "--data-seed", "0")
+    assert "does not go with --data" in refusal(capsys, *cartpole, fits, "--plan")
+    assert "continuous actions" in refusal(capsys, "Pendulum-v1", *out, "--data", fits)
+    assert "--data-seed chooses" in refusal(capsys, "CartPole-v1", *out, "--data-seed", "0")
+    monkeypatch.setitem(__import__("sys").modules, "minari", None)
+    assert "minari" in refusal(capsys, *cartpole, "minari:CartPole/random-v0")
+    assert not (tmp_path / "new").exists()
+    drift = (DRIFT, *out, "--data", str(source))
+    assert "there are no transitions of seed 7; there are of 0, 1" in refusal(capsys, *drift, "--data-seed", "7")
+    unkept = tmp_path / "unkept"
+    train(settings_of(frames=20), out=unkept, processes=0, progress=False)
+    assert "has not kept its transitions" in refusal(capsys, DRIFT, *out, "--data", str(unkept))
