@@ -7,16 +7,19 @@ import math
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from ipe.__main__ import main
 from ipe.audit import Transitions, load_transitions, make_transitions, save_transitions
-from ipe.deep import resume, train
+from ipe.deep import evaluate, resume, train
 from ipe.deep.data import Data, data_from, joined, learning_from
 from ipe.deep.environments import make_environment, spec_of
 from ipe.deep.loop import Loop
+from ipe.deep.networks import forward
 from ipe.deep.recording import Recording
 from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED
 from ipe.deep.settings import EnvironmentSettings, TrainingSettings
@@ -27,7 +30,7 @@ from tests.deep_helpers import DRIFT, advance, networks_of, small
 from tests.deep_oracle import Oracle, Transition
 from tests.tiers import tiered
 
-LIMITED = {"id": DRIFT, "frame_limit": 12}
+LIMITED: dict[str, Any] = {"id": DRIFT, "frame_limit": 12}
 WORDS = {CONTINUES: "", TERMINATED: "terminated", TRUNCATED: "truncated"}
 
 
@@ -178,6 +181,55 @@ def test_every_update_is_the_specifications(case: str) -> None:
             assert moved > 1e-3
 
 
+def gradient_of(loop: Loop, name: str, before: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """The gradient of the first update, from what it left in the mean squares of RMSprop."""
+    after = loop.checkpoint().arrays
+    decay = loop.settings[0].optimiser.decay
+    found = {}
+    for part in ("matrix", "rest"):
+        moved = after[f"state.{name}.{part}"] - before[f"state.{name}.{part}"]
+        found[part] = -np.sign(moved) * np.sqrt(after[f"state.{name}_moments.square.{part}"] / (1 - decay))
+    return found
+
+
+@pytest.mark.parametrize("products", tiered(("native", "xla"), "native"))
+@pytest.mark.parametrize("what", ["cloning", "conservative weight"])
+def test_the_gradients_are_those_of_automatic_differentiation(
+    what: str, products: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipe.deep.programs.library.choose", lambda net: products)
+    data = data_from(random_transitions(), spec_of(EnvironmentSettings(**LIMITED)))
+    cloning = what == "cloning"
+    more: dict[str, Any] = {"behaviour": "cloning"} if cloning else {"conservative_weight": 3.0}
+    settings = learning_from(settings_of(**more), data)
+    loop = Loop([settings] * 2, [0, 5], data=data)
+    before = loop.checkpoint().arrays
+    loop.advance()
+    assert loop.program.products == products
+    found = gradient_of(loop, "policy" if cloning else "q", before)
+    batch, net, rows = data.transitions(), loop.program.architecture, loop._frame.minibatch
+    of = {int(place): i for i, place in enumerate(data.start)}
+    chosen = np.array([[of[int(place)] for place in row] for row in rows])
+    here, there = (jnp.asarray(np.asarray(x)[chosen]) for x in (batch.observation, batch.next_observation))
+    action = jnp.asarray(batch.action[chosen])
+    start = {n: jnp.asarray(before[f"state.{'policy' if cloning else 'q'}.{n}"]) for n in found}
+
+    def loss(parameters: dict[str, Any]) -> Any:
+        out = forward(net, parameters, here)[0]
+        taken = jnp.take_along_axis(out, action[..., None], axis=-1)[..., 0]
+        gap = jax.nn.logsumexp(out, axis=-1) - taken
+        if cloning:
+            return gap.mean(axis=1).sum()
+        best = jax.lax.stop_gradient(forward(net, parameters, there)[0].max(-1))
+        goes_on = settings.gamma * (1 - jnp.asarray(batch.terminated[chosen], jnp.float32))
+        error = jnp.asarray(batch.reward[chosen], jnp.float32) + goes_on * best - taken
+        return (error**2 + 3.0 * gap).mean(axis=1).sum()
+
+    for name, slope in jax.grad(loss)(start).items():
+        np.testing.assert_allclose(found[name], np.asarray(slope), rtol=2e-3, atol=2e-5)
+        assert abs(slope).max() > 1e-3
+
+
 def test_a_seed_learns_the_same_in_any_batch_and_after_a_checkpoint() -> None:
     data = data_from(random_transitions(), spec_of(EnvironmentSettings(**LIMITED)))
     settings = learning_from(settings_of(), data)
@@ -239,6 +291,39 @@ def test_a_run_learns_from_another_runs_transitions_and_is_resumed_to_the_byte(s
         resume(short, frames=1600, **more)
 
 
+def test_what_was_learned_acts_in_several_ways(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, plain, clone = (tmp_path / name for name in ("run", "plain", "clone"))
+    more: dict[str, Any] = {"data": source, "processes": 0, "progress": False}
+    train(settings_of(frames=50), out=run, **more)
+    train(settings_of(frames=50, behaviour="epsilon-greedy"), out=plain, **more)
+    train(settings_of(frames=50, behaviour="cloning"), out=clone, **more)
+    words = {name: evaluate(run, episodes=3, behaviour=name) for name in ("greedy", "ipe", "epsilon-ipe", "tau-ipe")}
+    assert [result.policy for result in words.values()] == [
+        "greedy on Q",
+        *(f"{name}, from the policy network" for name in ("ipe", "epsilon-ipe", "tau-ipe")),
+    ]
+    np.testing.assert_array_equal(
+        words["epsilon-ipe"].seeds[0].returns, evaluate(run, episodes=3, behaviour=True).seeds[0].returns
+    )
+    np.testing.assert_array_equal(words["greedy"].seeds[0].returns, evaluate(run, episodes=3).seeds[0].returns)
+    boltzmann = evaluate(plain, episodes=1, behaviour="boltzmann").policy
+    assert boltzmann == "boltzmann on Q with temperature = 1"
+    assert evaluate(clone, episodes=1, behaviour=True).policy == "cloning, from the policy network"
+    capsys.readouterr()
+    for folder, name, said in (
+        (plain, "ipe", "the behaviour ipe needs a policy network, and the run, trained with epsilon-greedy, has none"),
+        (run, "ez-greedy", "goes by what it remembers"),
+        (run, "epsilon-ip", "behaviour must be one of"),
+    ):
+        assert main(["evaluate", str(folder), "--act-as", name]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["evaluate", str(run), "--act-as", "ipe", "--behaviour"]) == 2
+    assert main(["evaluate", str(run), "--act-as", "ipe", "--episodes", "1"]) == 0
+    assert "policy: ipe, from the policy network" in capsys.readouterr().out
+
+
 def test_a_file_of_transitions_is_a_data_set_and_so_is_a_minari_one(source: Path, tmp_path: Path) -> None:
     data = kept_transitions(source)[0]
     save_transitions(data.transitions(), tmp_path / "batch.npz")
@@ -278,7 +363,7 @@ def test_wrong_data_sets_are_refused_in_a_sentence(
     other_actions = write(tmp_path / "five.npz", action=np.full(40, 2), observation=four, next_observation=four)
     fits = write(tmp_path / "fits.npz", observation=four, next_observation=four)
     numbered = write(tmp_path / "numbers.npz", observation=np.arange(40), next_observation=np.arange(40))
-    steps = {name: np.zeros(0) for name in ("reward", "terminated")}
+    steps: dict[str, Any] = {name: np.zeros(0) for name in ("reward", "terminated")}
     np.savez(tmp_path / "empty.npz", action=np.zeros(0, int), observation=four[:0], next_observation=four[:0], **steps)
     cartpole = ("CartPole-v1", *out, "--data")
     assert "the observation has the shape (3,), expected (4,)" in refusal(capsys, *cartpole, vectors)
@@ -297,6 +382,7 @@ def test_wrong_data_sets_are_refused_in_a_sentence(
     assert "--data-seed chooses" in refusal(capsys, "CartPole-v1", *out, "--data-seed", "0")
     monkeypatch.setitem(__import__("sys").modules, "minari", None)
     assert "minari" in refusal(capsys, *cartpole, "minari:CartPole/random-v0")
+    assert "imitates the actions of a data set" in refusal(capsys, "CartPole-v1", *out, "--behaviour", "cloning")
     assert not (tmp_path / "new").exists()
     drift = (DRIFT, *out, "--data", str(source))
     assert "there are no transitions of seed 7; there are of 0, 1" in refusal(capsys, *drift, "--data-seed", "7")

@@ -39,6 +39,8 @@ class View(NamedTuple):
     is the agent's."""
     ties: Literal["random", "first"] = "random"
     """Whether the greedy actions share their probability, or the first of them has it all."""
+    taken: AnyArray | None = None
+    """For what is distilled alone: the actions that were taken, as 0 and 1 over the actions, shape (..., A)."""
 
     @property
     def preferences(self) -> AnyArray:
@@ -145,6 +147,8 @@ class Behaviour:
     a function of a view whose Q is the target network's, and whose logits are those of the policy network when it was
     last copied, with the target network. The deep agent then acts by the policy network; `probabilities` and `memory`
     are for finite MDPs alone."""
+    imitates: bool = False
+    """Whether the behaviour imitates the actions of a data set: it is offered where there is one, and nowhere else."""
 
     def __post_init__(self) -> None:
         if self.probabilities is None and self.epsilon is None:

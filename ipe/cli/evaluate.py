@@ -17,6 +17,7 @@ from ipe.cli.options import argument, flag, option
 from ipe.cli.outputs import json_text
 from ipe.cli.seeds import trained_seeds
 from ipe.cli.wording import decimal
+from ipe.errors import InputError
 
 if TYPE_CHECKING:
     from ipe.deep import Evaluation
@@ -27,12 +28,13 @@ class Arguments:
     """Play new episodes with the networks of a trained run, and print their returns.
 
     Several runs are printed side by side, with the settings in which they differ. The policy is greedy on Q unless
-    --behaviour is given. The episodes start from seeds that no training uses. The networks of a run that was stopped
-    are those of the moment when it was stopped.
+    --behaviour or --act-as is given. The episodes start from seeds that no training uses. The networks of a run that
+    was stopped are those of the moment when it was stopped.
 
     examples:
       ipe evaluate runs/LunarLander-v3-epsilon-ipe
       ipe evaluate runs/LunarLander-v3-epsilon-ipe --behaviour --episodes 30 --seeds 0,3 --json
+      ipe evaluate runs/LunarLander-v3-epsilon-ipe --act-as tau-ipe
       ipe evaluate runs/LunarLander-v3-epsilon-ipe --best
       ipe evaluate runs/CartPole-v1-epsilon-ipe runs/CartPole-v1-epsilon-greedy
     """
@@ -41,6 +43,12 @@ class Arguments:
     setting: str | None = option("The name of a setting, if RUN is a sweep of several.", None, metavar="NAME")
     episodes: int = option("How many episodes to play with each trained seed.", 100)
     behaviour: bool = flag("Act by the run's behaviour as when training ended or was stopped, instead of greedily.")
+    act_as: str | None = option(
+        "Act by this behaviour instead: greedy, ipe, epsilon-ipe, tau-ipe or another one that the run's networks are "
+        "enough for. Its numbers are the run's where the run has them, and else their defaults.",
+        None,
+        metavar="NAME",
+    )
     seed: int = option("The seed of the episodes: the same seed gives the same numbers.", 0)
     seeds: str | None = option("Only these trained seeds, with commas: 0,3.", None, metavar="SEEDS", shown="all")
     best: bool = flag(
@@ -54,6 +62,8 @@ class Arguments:
 def run(arguments: Arguments) -> None:
     """Evaluate and print."""
     seeds = None if arguments.seeds is None else trained_seeds(arguments.seeds)
+    if arguments.behaviour and arguments.act_as is not None:
+        raise InputError("give --behaviour, the run's own, or --act-as NAME, not both")
     from ipe.deep import evaluate
 
     with Display("ipe evaluate", keep=False) as display:
@@ -61,7 +71,7 @@ def run(arguments: Arguments) -> None:
             evaluate(
                 run,
                 episodes=arguments.episodes,
-                behaviour=arguments.behaviour,
+                behaviour=arguments.behaviour if arguments.act_as is None else arguments.act_as,
                 seed=arguments.seed,
                 seeds=seeds,
                 setting=arguments.setting,

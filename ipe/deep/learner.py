@@ -280,6 +280,9 @@ def _update(
     if sample.weight is not None:
         slope = slope * sample.weight
     error = (slope / batch)[..., None] * taken
+    if program.conservative_weight:
+        beyond = _weighted(sample.weight, (softmax(q) - taken) / batch)
+        error = error + hyper["conservative_weight"][:, None, None] * beyond
     new = _stepped(program, "q", state, layers, error, hyper["value_step_size"], hyper, done)
     if program.priority_exponent:
         new["delta"] = td_error
@@ -296,7 +299,7 @@ def _update(
         new |= learned
         seen["ipe_error"] = jnp.abs(delta).mean(-1)
     elif program.learns_policy:
-        new |= _distil(program, state, hyper, here, values[:, :batch], sample.weight, done)
+        new |= _distil(program, state, hyper, here, values[:, :batch], taken, sample.weight, done)
     return new, seen
 
 
@@ -360,15 +363,22 @@ def _weighted(weight: Any, error: Any) -> Any:
 
 
 def _distil(
-    program: Program, state: dict[str, Any], hyper: dict[str, Any], here: Any, q: Any, weight: Any, done: Any
+    program: Program,
+    state: dict[str, Any],
+    hyper: dict[str, Any],
+    here: Any,
+    q: Any,
+    taken: Any,
+    weight: Any,
+    done: Any,
 ) -> dict[str, Any]:
     """The policy network and its moments after a step of imitation: down the cross-entropy to what the behaviour
-    distils, in the states `here`, whose values are `q`."""
+    distils, in the states `here`, whose values are `q`, and in which the actions `taken` were taken."""
     forward, net = functions(program).forward, program.policy_architecture
     distils = program.behaviour.distils
     assert distils is not None
     before, _ = forward(net, state["policy_target"], here)
-    aim = distils(View(q, before), {name: value[:, None] for name, value in hyper.items()})
+    aim = distils(View(q, before, taken=taken), {name: value[:, None] for name, value in hyper.items()})
     theta, layers = forward(net, state["policy"], here)
     error = _weighted(weight, (softmax(theta) - aim) / q.shape[1])
     return _stepped(program, "policy", state, layers, error, hyper["policy_step_size"], hyper, done)

@@ -1,7 +1,8 @@
 r"""A trained run in its environment again: its networks, and the actions that they choose.
 
-An agent acts in one of two ways: greedily, by :math:`\arg\max_a Q(s,a)`, ties broken at random; or by the run's
-behaviour as it was when training ended or was stopped, with the epsilon that a schedule has at the seed's last frame.
+An agent acts greedily, by :math:`\arg\max_a Q(s,a)`, ties broken at random; or by the run's behaviour as it was when
+training ended or was stopped, with the epsilon that a schedule has at the seed's last frame; or by another behaviour
+that its networks are enough for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ipe.base.words import one_of
 from ipe.behaviours import BEHAVIOURS, Behaviour, View, sample_at
 from ipe.behaviours.schedules import SCHEDULES
 from ipe.deep.environments import Environment, EnvironmentSpec
@@ -73,12 +75,27 @@ class Trained:
         schedule = self.settings.epsilon
         return float(SCHEDULES[schedule.kind](self.step(seed), schedule.initial, schedule.final, schedule.steps))
 
-    def numbers(self, seed: int) -> dict[str, float]:
-        """The numbers of the run's behaviour for a seed's next action."""
-        declared = self.settings.acts.hyperparameters
+    def acting(self, behaviour: bool | str) -> Behaviour:
+        """The run's behaviour (True), the greedy one (False), or the one of a name.
+
+        Raises:
+            InputError: there is no such behaviour; or it needs a policy network, and the run has none; or it goes by
+                what it remembers.
+        """
+        if isinstance(behaviour, bool):
+            return check_forgetful(self.settings.acts) if behaviour else BEHAVIOURS["greedy"]
+        acts = BEHAVIOURS[one_of(behaviour, BEHAVIOURS, "behaviour")].with_networks
+        if acts.needs_policy and not self.settings.learns_policy:
+            trained = f"the run, trained with {self.settings.behaviour}, has none"
+            raise InputError(f"the behaviour {behaviour} needs a policy network, and {trained}")
+        return check_forgetful(acts)
+
+    def numbers(self, seed: int, behaviour: bool | str = True) -> dict[str, float]:
+        """The numbers of a behaviour for a seed's next action: the run's, and the defaults of those that it has not."""
+        acts = self.settings.acts if behaviour is True else self.acting(behaviour)
         return {
-            each.name: self.epsilon(seed) if each.scheduled else float(getattr(self.settings, each.name))
-            for each in declared
+            each.name: self.epsilon(seed) if each.scheduled else float(getattr(self.settings, each.name, each.default))
+            for each in acts.hyperparameters
         }
 
     def unusable(self) -> dict[int, str]:
@@ -119,17 +136,17 @@ Agent = Callable[[NDArray[Any]], Choice]
 """A function of an observation that chooses an action."""
 
 
-def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool) -> Agent:
-    """A trained seed as a function, which acts by the run's behaviour or greedily; `evaluation` is the seed of its
+def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool | str) -> Agent:
+    """A trained seed as a function, which acts by a behaviour (`Trained.acting`). `evaluation` is the seed of its
     draws.
 
     Raises:
-        InputError: the run's behaviour remembers, and cannot be gone on with.
+        InputError: the behaviour cannot be acted by.
     """
     settings = trained.settings
-    acts = check_forgetful(settings.acts) if behaviour else BEHAVIOURS["greedy"]
+    acts = trained.acting(behaviour)
     net = architecture(settings, trained.spec)
-    numbers = tuple(trained.numbers(seed).items())
+    numbers = tuple(trained.numbers(seed, behaviour).items())
     choose = _chooser(net, acts, settings.updates_policy, trained.spec.scale, trained.step(seed), numbers)
     parameters = jax.tree.map(jnp.asarray, trained.networks[seed])
     sequence = np.random.SeedSequence(evaluation, spawn_key=(_EVALUATION, seed, 1))

@@ -60,6 +60,8 @@ class Program(NamedTuple):
     """The number of rewards before bootstrapping in the policy update's error."""
     delta_correction: str = "none"
     """How a policy update's error of several steps is corrected: none, or tree-backup."""
+    conservative_weight: bool = False
+    """Whether the value loss has the penalty of conservative Q-learning."""
     from_data: bool = False
     """Whether the replay is a data set, which all seeds share."""
 
@@ -80,7 +82,9 @@ class Program(NamedTuple):
 
 
 def check_spec(settings: TrainingSettings, spec: EnvironmentSpec) -> None:
-    """Refuse observations for which there is no network."""
+    """Refuse observations for which there is no network, and a behaviour that imitates a data set without one."""
+    if settings.acts.imitates and not settings.data:
+        raise InputError(f"the behaviour {settings.behaviour} imitates the actions of a data set: give one with --data")
     if spec.image and min(spec.observation_shape[:2]) < 3:
         height, width = spec.observation_shape[:2]
         raise InputError(f"{spec.id}: an image must be at least 3 by 3 for the convolution, found {height} by {width}")

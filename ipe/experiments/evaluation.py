@@ -104,7 +104,7 @@ def evaluate(
     run: str | os.PathLike[str],
     *,
     episodes: int = 100,
-    behaviour: bool = False,
+    behaviour: bool | str = False,
     seed: int = 0,
     seeds: Sequence[int] | None = None,
     setting: str | None = None,
@@ -123,7 +123,8 @@ def evaluate(
     Args:
         run: the folder of a training run, or of a sweep that keeps networks.
         episodes: the number of episodes per trained seed.
-        behaviour: act by the run's behaviour instead of greedily.
+        behaviour: act by the run's behaviour (True), or by the behaviour of this name, instead of greedily: its numbers
+            are the run's where the run has them, and else their defaults.
         seed: the seed of the evaluation; the same one gives the same numbers.
         seeds: which trained seeds. Default: all whose training neither failed nor diverged.
         setting: the name of a setting, for a sweep of several.
@@ -171,20 +172,20 @@ def choose_seeds(trained: Trained, unusable: dict[int, str], seeds: Sequence[int
     return chosen
 
 
-def policy_in_words(trained: Trained, behaviour: bool, seeds: Sequence[int]) -> str:
+def policy_in_words(trained: Trained, behaviour: bool | str, seeds: Sequence[int]) -> str:
     """Describe how these seeds act."""
-    settings = trained.settings
+    acts = trained.acting(behaviour)
     if trained.which == "best":
         frames = sorted({outcome.frame for outcome in trained.outcomes if outcome.seed in seeds})
         at = f"frame {frames[0]}" if len(frames) == 1 else f"frames {frames[0]} to {frames[-1]}"
         return f"{policy_in_words(replace(trained, which='last'), behaviour, seeds)}, the best networks, of {at}"
-    if not behaviour:
+    if acts.name == "greedy":
         return "greedy on Q"
-    if settings.learns_policy:
-        return f"{settings.behaviour}, from the policy network"
-    seen = [trained.numbers(seed) for seed in seeds]
+    if acts.needs_policy:
+        return f"{acts.name}, from the policy network"
+    seen = [trained.numbers(seed, behaviour) for seed in seeds]
     ranges = [f"{name} = {_span(sorted({f'{each[name]:g}' for each in seen}, key=float))}" for name in seen[0]]
-    return f"{settings.behaviour} on Q" + (f" with {', '.join(ranges)}" if ranges else "")
+    return f"{acts.name} on Q" + (f" with {', '.join(ranges)}" if ranges else "")
 
 
 def _span(values: Sequence[str]) -> str:
@@ -195,7 +196,7 @@ def _evaluate(
     trained: Trained,
     trained_seed: int,
     episodes: int,
-    behaviour: bool,
+    behaviour: bool | str,
     seed: int,
     progress: Callable[[int, int], None] | None,
 ) -> SeedEvaluation:

@@ -172,10 +172,10 @@ def train(
     if count > 0:
         BEHAVIOURS.check_shared(settings.behaviour)
         UPDATES.check_shared(settings.policy_update)
-    spec = _spec(settings, chosen)
     batch = _data(data, data_seed, settings, keep_transitions)
     if batch is not None:
         settings = learning_from(settings, batch)
+    spec = _spec(settings, chosen)
     sweep = Sweep.of_one(settings, chosen, evaluating_from(evaluate_every, evaluate_episodes))
     jobs = _jobs(sweep, spec, count, batch_seeds)
     library.choose(architecture(settings, spec))

@@ -26,7 +26,7 @@ COMMON = (
 
 def names_by_behaviour() -> dict[str, tuple[str, ...]]:
     """The behaviours, each with the names of its parameters."""
-    return {name: _names(behaviour.hyperparameters) for name, behaviour in BEHAVIOURS.items()}
+    return {name: _names(behaviour.hyperparameters) for name, behaviour in BEHAVIOURS.items() if not behaviour.imitates}
 
 
 def names_by_update() -> dict[str, tuple[str, ...]]:
