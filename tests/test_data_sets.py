@@ -14,8 +14,16 @@ import pytest
 from numpy.typing import NDArray
 
 from ipe.__main__ import main
-from ipe.audit import Transitions, load_transitions, make_transitions, save_transitions
-from ipe.deep import evaluate, resume, train
+from ipe.audit import (
+    Transitions,
+    audit_contents,
+    audit_run,
+    load_transitions,
+    make_transitions,
+    save_transitions,
+)
+from ipe.audit.support import support_of
+from ipe.deep import evaluate, load_agent, resume, train
 from ipe.deep.data import Data, data_from, joined, learning_from
 from ipe.deep.environments import make_environment, spec_of
 from ipe.deep.loop import Loop
@@ -322,6 +330,51 @@ def test_what_was_learned_acts_in_several_ways(
     assert main(["evaluate", str(run), "--act-as", "ipe", "--behaviour"]) == 2
     assert main(["evaluate", str(run), "--act-as", "ipe", "--episodes", "1"]) == 0
     assert "policy: ipe, from the policy network" in capsys.readouterr().out
+
+
+def test_an_audit_on_the_data_set_tells_what_is_beyond_its_support(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = np.random.default_rng(0)
+    states, action = generator.integers(15, size=200), generator.integers(2, size=200)
+    steps = {"state": states, "action": action, "reward": np.zeros(200), "terminated": generator.random(200) < 0.2}
+    batch = make_transitions({**steps, "next_state": generator.integers(16, size=200)})
+    run = tmp_path / "lake"
+    settings = small("FrozenLake-v1", frames=30)
+    train(settings, data=batch, out=run, processes=0, progress=False)
+    found = audit_run(run)
+    agent = load_agent(run)
+    q = agent.values(np.arange(16))
+    pairs = {(int(s), int(a)) for s, a in zip(states, action, strict=True)}
+    following = np.asarray(batch.next_observation)[~batch.terminated]
+    beyond = [(int(s), int(q[s].argmax())) not in pairs for s in following]
+    assert found.support is not None
+    assert found.support.neighbours is None
+    assert found.support.transitions == len(beyond)
+    assert found.support.beyond == pytest.approx(np.mean(beyond))
+    assert 0.0 < found.support.beyond < 1.0
+    assert audit_contents(found)["support"]["beyond"] == found.support.beyond
+    assert audit_run(run, frames=20).support is None
+    capsys.readouterr()
+    assert main(["audit", str(run)]) == 0
+    assert "the data never take the greedy action;" in capsys.readouterr().out
+    for command, said in (("curves", "has no training episodes to draw"), ("report", "no training episodes")):
+        assert main([command, str(run), "--out", str(tmp_path / f"x.{'png' if command == 'curves' else 'html'}")]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["status", str(run)]) == 0
+
+
+def test_support_of_vectors_is_that_of_the_nearest_states() -> None:
+    generator = np.random.default_rng(0)
+    here = np.concatenate([generator.normal(size=(30, 2)), generator.normal(size=(30, 2)) + 100.0])
+    action = np.repeat([0, 1], 30)  # far apart, each group has taken one action
+    batch = Transitions(here, action, np.zeros(60), here[::-1].copy(), np.arange(60) == 59)
+    found = support_of(batch, np.tile([2.0, 5.0], (60, 1)))
+    assert found is not None
+    np.testing.assert_allclose([found.beyond, found.excess], [29 / 59, 3 * 29 / 59])
+    assert (found.transitions, found.neighbours) == (59, 10)
+    ended = dataclasses.replace(batch, terminated=np.ones(60, bool))
+    assert support_of(ended, np.zeros((60, 2))) is None
 
 
 def test_a_file_of_transitions_is_a_data_set_and_so_is_a_minari_one(source: Path, tmp_path: Path) -> None:

@@ -260,7 +260,10 @@ def scored(
     """The series with a score for every run; all runs without a score of their own get the same one."""
     both = [*series, *fresh]
     if not any(np.isfinite(one.auc).any() for one in both):
-        raise InputError(f"no run has finished an episode within {frames} frames of {environment}: nothing to report")
+        raise InputError(
+            f"no run has finished an episode within {frames} frames of {environment}: nothing to report "
+            "(runs that learn from a data set have no training episodes)"
+        )
     # The worst of all runs, failed runs included: failing must never score better than not failing.
     worst_auc, worst_final = worst_seen(*(one.auc for one in both)), worst_seen(*(one.final for one in both))
 

@@ -59,6 +59,8 @@ def training_curves(runs: Mapping[str, SettingRuns]) -> tuple[Frames, int, dict[
     common, grid = min(reached.values()), frame_grid(max(1, *reached.values()))
     found = {}
     for name, run in runs.items():
+        if run.settings.data:
+            raise InputError(f"{run.folder}: it learned from a data set, and has no training episodes to draw")
         episodes, after = run.episodes, grid > reached[name]
         areas = aucs(episodes, max(1, common), run.seeds)
         if np.isnan(areas).any():

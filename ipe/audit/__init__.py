@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from ipe.audit.runs import audit_run
     from ipe.audit.sb3 import audit_sb3
+    from ipe.audit.support import Support
     from ipe.deep.transitions import (
         Transitions,
         load_transitions,
@@ -45,6 +46,7 @@ __all__ = [
     "Fit",
     "Parts",
     "SampleAudit",
+    "Support",
     "TableAudit",
     "Transitions",
     "WorstState",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ipe.audit.decomposition import Decomposition, PairErrors
 from ipe.audit.empirical import EmpiricalModel
+from ipe.audit.support import Support
 from ipe.audit.text import sample_text, table_text
 from ipe.base.arrays import Array, Mask
 from ipe.inverse import EvaluationPolicy
@@ -108,6 +109,9 @@ class TableAudit:
     """How random the evaluation policy is where transitions lead."""
     worst: tuple[WorstState, ...]
     """The states with the largest residuals, the largest first."""
+    support: Support | None = None
+    """How much of Q is beyond the support of the batch; None unless a run is audited on the data set that it learned
+    from."""
 
     @property
     def unachievable(self) -> float:
@@ -200,6 +204,9 @@ class SampleAudit:
     r""":math:`r + \gamma v(s')` of each transition under the greedy policy, shape (n,)."""
     held_out: Mask = field(repr=False)
     """Which transitions `evaluation` is about, shape (n,)."""
+    support: Support | None = None
+    """How much of Q is beyond the support of the batch; None unless a run is audited on the data set that it learned
+    from."""
 
     @property
     def estimation(self) -> float | None:
@@ -225,7 +232,8 @@ def audit_contents(audit: Audit) -> dict[str, Any]:
         Keys in the order of the printed table. Squared errors are means over the transitions that count.
     """
     exploration = {"mean_entropy": audit.exploration.mean_entropy, "mean_epsilon": audit.exploration.mean_epsilon}
-    shown = {"exploration": exploration, "worst": [dataclasses.asdict(row) for row in audit.worst]}
+    support = {} if audit.support is None else {"support": dataclasses.asdict(audit.support)}
+    shown = {"exploration": exploration, **support, "worst": [dataclasses.asdict(row) for row in audit.worst]}
     if isinstance(audit, TableAudit):
         return {"kind": "table", **_table_contents(audit), **shown, "policy": audit.policy.tolist()}
     return {"kind": "samples", **_sample_contents(audit), **shown}

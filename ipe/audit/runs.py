@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ipe.audit.auditing import Networks, audit_networks
 from ipe.audit.fitting import Fit, logits
 from ipe.audit.result import Audit
+from ipe.audit.support import support_of
 from ipe.base.numbers import seed_number, whole_number
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.playing import Trained, agent, evaluation_seed
@@ -19,6 +20,7 @@ from ipe.deep.programs import architecture, policy_architecture
 from ipe.deep.transitions import Transitions, check_below, stack_transitions
 from ipe.entropy import softmax
 from ipe.errors import InputError
+from ipe.experiments.data_sets import read_run_data
 from ipe.experiments.evaluation import choose_seeds
 from ipe.experiments.trained import read_trained
 
@@ -32,7 +34,7 @@ def audit_run(
     seed: int | None = None,
     setting: str | None = None,
     transitions: Transitions | None = None,
-    frames: int = FRAMES,
+    frames: int | None = None,
     draws: int = 0,
     fit: Fit | None = None,
     refit: bool = False,
@@ -42,17 +44,18 @@ def audit_run(
 ) -> Audit:
     """Audit the Q-network of a trained run.
 
-    Unless transitions are given, they are collected in new episodes, which training has not seen, by the behaviour
-    that the run had at the end of training. The evaluation policy is the run's policy network; a run without one gets a
-    fitted policy. Where observations are one-hot vectors (an environment with numbered states), the Q-network is a
-    table and is audited as one.
+    A run that learned from a data set is audited on that data set, and the audit says how much of Q is beyond the
+    data's support (`ipe.audit.Support`). Of other runs, unless transitions are given, they are collected in new
+    episodes, which training has not seen, by the behaviour that the run had at the end of training. The evaluation
+    policy is the run's policy network; a run without one gets a fitted policy. Where observations are one-hot vectors
+    (an environment with numbered states), the Q-network is a table and is audited as one.
 
     Args:
         run: the folder of a training run, or of a sweep that keeps networks.
         seed: which trained seed. Default: the first whose training neither failed nor diverged.
         setting: the name of a setting, for a sweep of several.
-        transitions: the batch. Default: transitions are collected.
-        frames: how many transitions to collect.
+        transitions: the batch. Default: the data set that the run learned from, or transitions that are collected.
+        frames: how many transitions to collect, also for a run that learned from a data set. Default: 5000.
         draws: the seed of the episodes that are collected.
         fit: how a policy is fitted.
         refit: fit a policy even if the run has a policy network; refused for a table.
@@ -63,12 +66,22 @@ def audit_run(
     """
     trained = read_trained(run, setting=setting)
     chosen = choose_seeds(trained, trained.unusable(), None if seed is None else [seed])[0]
-    batch = collect_run(trained, chosen, frames, draws) if transitions is None else _as_inputs(trained, transitions)
+    data = None
+    if transitions is not None:
+        batch = _as_inputs(trained, transitions)
+    elif frames is None and (data := read_run_data(run, trained.settings)) is not None:
+        batch = data.transitions()
+    else:
+        batch = collect_run(trained, chosen, FRAMES if frames is None else frames, draws)
     every_state = None
     if (numbered := _numbered(batch, trained)) is not None:
         batch, every_state = numbered, np.eye(trained.spec.observation_shape[0], dtype=np.float32)
-    return audit_networks(
-        _networks(trained, chosen),
+    networks = _networks(trained, chosen)
+    support = None
+    if data is not None:
+        support = support_of(batch, networks.q(np.asarray(data.transitions().next_observation)).astype(np.float64))
+    found = audit_networks(
+        networks,
         batch,
         every_state=every_state,
         fit=fit,
@@ -77,6 +90,7 @@ def audit_run(
         worst=worst,
         tolerance=tolerance,
     )
+    return dataclasses.replace(found, support=support)
 
 
 def collect_run(trained: Trained, seed: int, frames: int = FRAMES, draws: int = 0) -> Transitions:

@@ -39,7 +39,7 @@ def table_text(audit: Contents, all_terminated: bool) -> str:
             "  The evaluation policy's residual is what no policy can remove (below 0: nothing is left but noise).",
             f"  Fitted to one half of the batch, it leaves {audit['crossed']:.4g} on the other.",
         ]
-    lines += ["", _exploration(audit["exploration"], all_terminated)]
+    lines += ["", _exploration(audit["exploration"], all_terminated), *_support(audit)]
     if audit["worst"]:
         lines += ["", "  The states with the largest residuals (delta below 0: Q promises more than follows)"]
         lines += _worst_states(audit)
@@ -61,7 +61,7 @@ def sample_text(audit: Contents, all_terminated: bool) -> str:
     if audit["training"] is not None:
         judged, fitted = audit["evaluation"]["transitions"], audit["training"]["transitions"]
         lines += ["", f"  Judged by {judged} transitions, fitted to the other {fitted}."]
-    lines += ["", _exploration(audit["exploration"], all_terminated)]
+    lines += ["", _exploration(audit["exploration"], all_terminated), *_support(audit)]
     if audit["worst"]:
         lines += [
             "",
@@ -152,6 +152,17 @@ def _exploration(means: Contents, all_terminated: bool) -> str:
         f"  The evaluation policy where transitions lead: entropy {means['mean_entropy']:.3f} nats, "
         f"matched epsilon {means['mean_epsilon']:.3f} on average"
     )
+
+
+def _support(audit: Contents) -> list[str]:
+    if (found := audit.get("support")) is None:
+        return []
+    near = "" if found["neighbours"] is None else f" in any of the {found['neighbours']} nearest states"
+    return [
+        f"  Beyond the data's support: at {found['beyond']:.1%} of {found['transitions']} next states, the data never "
+        f"take the greedy action{near};",
+        f"  max Q is {found['excess']:.4g} above the best action that they take, on average",
+    ]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

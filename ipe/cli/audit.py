@@ -56,7 +56,10 @@ class Arguments:
     seed: int | None = option("Which trained seed of a run to audit.", None, shown="the first")
     setting: str | None = option("The name of a setting, if SOURCE is a sweep of several.", None, metavar="NAME")
     frames: int | None = option(
-        "How many transitions to collect, or to take of a Minari data set.", None, shown="5000; of --minari, all"
+        "How many transitions to collect, or to take of a Minari data set. A run that learned from a data set is "
+        "audited on that data set, if this is not given.",
+        None,
+        shown="5000; of --minari, all",
     )
     draws: int = option("The seed of the episodes, and of a policy that is fitted.", 0, least=0)
     deterministic: bool | None = option(

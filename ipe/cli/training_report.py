@@ -21,8 +21,8 @@ def result_lines(result: TrainingResult) -> list[str]:
     from ipe.experiments.training import open_run
 
     seeds = [outcome.seed for outcome in result.outcomes]
-    frames = open_run(result.folder).sweep.settings[0].settings.frames
-    areas = aucs(result.episodes, frames, seeds)
+    settings = open_run(result.folder).sweep.settings[0].settings
+    areas = aucs(result.episodes, settings.frames, seeds)
     seed_of, returns = (np.asarray(result.episodes[name]) for name in ("seed", "return"))
     greedy = _greedy(result)
     heads = ["greedy (last)", "greedy (best)"] if greedy else []
@@ -37,11 +37,16 @@ def result_lines(result: TrainingResult) -> list[str]:
     files = ", ".join(name for name in known if (result.folder / name).exists())
     run = shlex.quote(str(result.folder))
     best_too = f"; ipe evaluate {run} --best" if greedy else ""
+    look = f"ipe curves {run} --out curves.png"
+    if settings.data:  # no episodes to draw, and policies to compare
+        rows = [[*row[:2], *row[5:-1]] for row in rows]
+        look = f"ipe audit {run}"
     return [
         *columns(rows, left=[1]),
         "",
+        *(["it learned from a data set: there are no training episodes", ""] if settings.data else []),
         f"wrote {result.folder}{os.sep}: {files}",
-        f"next: ipe evaluate {run}{best_too}; ipe curves {run} --out curves.png; ipe watch {run} --out run.gif",
+        f"next: ipe evaluate {run}{best_too}; {look}; ipe watch {run} --out run.gif",
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ipe.base.files import naming
 from ipe.deep.data import Data, data_from, joined
 from ipe.deep.environments import make_environment
-from ipe.deep.settings import EnvironmentSettings
+from ipe.deep.settings import EnvironmentSettings, TrainingSettings
 from ipe.deep.transitions import Transitions, load_transitions, minari_transitions
 from ipe.errors import InputError
 from ipe.experiments.store import TRANSITIONS, open_store
@@ -68,6 +68,11 @@ def kept_transitions(run: str | os.PathLike[str]) -> dict[int, Data]:
             raise InputError(f"{store.folder} is not done: there are no transitions of seed {job.seeds[0]} yet")
         kept |= manifest.read_transitions()
     return {seed: kept[seed] for seed in store.sweep.seeds if seed in kept}
+
+
+def read_run_data(run: str | os.PathLike[str], settings: TrainingSettings) -> Data | None:
+    """Read the data set that a run learned from; None if it learned from its own actions."""
+    return open_store(run).data(settings) if settings.data else None
 
 
 def _of_run(folder: Path, where: EnvironmentSettings, seed: int | None) -> Data:
