@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ipe.__main__ import main
 from ipe.audit import (
     Transitions,
     audit_contents,
@@ -23,6 +22,7 @@ from ipe.audit import (
     save_transitions,
 )
 from ipe.audit.support import support_of
+from ipe.cli import main
 from ipe.deep import evaluate, load_agent, resume, train
 from ipe.deep.data import Data, data_from, joined, learning_from
 from ipe.deep.environments import make_environment, spec_of
@@ -36,6 +36,7 @@ from ipe.experiments.data_sets import kept_transitions, read_data
 from ipe.experiments.store import open_store
 from tests.deep_helpers import DRIFT, advance, networks_of, small
 from tests.deep_oracle import Oracle, Transition
+from tests.test_audit_sources import recorded
 from tests.tiers import tiered
 
 LIMITED: dict[str, Any] = {"id": DRIFT, "frame_limit": 12}
@@ -377,7 +378,7 @@ def test_support_of_vectors_is_that_of_the_nearest_states() -> None:
     assert support_of(ended, np.zeros((60, 2))) is None
 
 
-def test_a_file_of_transitions_is_a_data_set_and_so_is_a_minari_one(source: Path, tmp_path: Path) -> None:
+def test_a_file_of_transitions_is_a_data_set(source: Path, tmp_path: Path) -> None:
     data = kept_transitions(source)[0]
     save_transitions(data.transitions(), tmp_path / "batch.npz")
     where = settings_of().environment
@@ -386,6 +387,23 @@ def test_a_file_of_transitions_is_a_data_set_and_so_is_a_minari_one(source: Path
     assert read_data(data.transitions(), where).sha256 == data.sha256
     with pytest.raises(InputError, match="data must be a path, minari:NAME or Transitions, found int"):
         read_data(3, where)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_minari_data_set_is_learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    recorded(minari, "FrozenLake-v1", "lake/random-v0", 120)
+    recorded(minari, "CartPole-v1", "pole/random-v0", 60)
+    lake = read_data("minari:lake/random-v0", EnvironmentSettings(id="FrozenLake-v1"))
+    assert lake.observation.shape[1:] == (16,)
+    assert len(lake) == 120
+    with pytest.raises(InputError, match=r"minari:pole/random-v0: .*the shape"):
+        read_data("minari:pole/random-v0", EnvironmentSettings(id="LunarLander-v3"))
+    train(
+        small("CartPole-v1", frames=20), data="minari:pole/random-v0", out=tmp_path / "run", processes=0, progress=False
+    )
+    assert open_store(tmp_path / "run").sweep.settings[0].settings.replay == 60
 
 
 def test_numbered_states_become_one_hot_vectors() -> None:

@@ -93,10 +93,10 @@ class Trained:
     def numbers(self, seed: int, behaviour: bool | str = True) -> dict[str, float]:
         """The numbers of a behaviour for a seed's next action: the run's, and the defaults of those that it has not."""
         acts = self.settings.acts if behaviour is True else self.acting(behaviour)
-        return {
-            each.name: self.epsilon(seed) if each.scheduled else float(getattr(self.settings, each.name, each.default))
-            for each in acts.hyperparameters
-        }
+        known: dict[str, Any] = {each.name: each.default for each in acts.hyperparameters}
+        known |= {name: getattr(self.settings, name) for name in known if hasattr(self.settings, name)}
+        known |= {each.name: self.epsilon(seed) for each in acts.hyperparameters if each.scheduled}
+        return {name: float(value) for name, value in known.items()}
 
     def unusable(self) -> dict[int, str]:
         """Why some seeds have nothing to show: their training failed, diverged, or has not begun."""
