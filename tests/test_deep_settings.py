@@ -66,6 +66,8 @@ WRONG: dict[str, list[Any]] = {
     "huber": [-1.0],
     "n_step": [0, 101, 1.5],
     "precision": ["float64"],
+    "conservative_weight": [-1.0, float("inf"), "1"],
+    "data": ["batch.npz", None, "0" * 63],
     "environments": [0, 257, 1.5, True],
     "dueling": [1, "yes"],
     "priority": [0.6],
