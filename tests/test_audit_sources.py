@@ -102,7 +102,7 @@ def test_a_run_with_numbered_states_is_audited_as_a_table(tmp_path: Path) -> Non
     assert len(again.model.count) == 1
     with pytest.raises(InputError, match="refit is not for numbered states: there Q is a table"):
         audit_run(folder, transitions=make_transitions(batch), refit=True)
-    with pytest.raises(InputError, match=r"next_state\[1\] = 16, but the run's environment has 16 states"):
+    with pytest.raises(InputError, match=r"next_state\[1\] = 16, but FrozenLake-v1 has 16 states"):
         audit_run(folder, transitions=make_transitions({**batch, "next_state": [4, 16]}))
 
 
@@ -114,7 +114,7 @@ def test_runs_that_cannot_be_audited_are_refused(tmp_path: Path) -> None:
         ({"seed": 4}, "the run has no seed 4; it has 3, 5"),
         ({"frames": 0}, "frames must be a whole number >= 1"),
         ({"draws": -1}, "draws must be a whole number"),
-        ({"transitions": make_transitions(vectors | rest)}, r"observation has the shape \(3,\) .* take \(4,\)"),
+        ({"transitions": make_transitions(vectors | rest)}, r"observation has the shape \(3,\) .* shows \(4,\)"),
         ({"transitions": make_transitions(rest)}, "observation is missing"),
     ):
         with pytest.raises(InputError, match=sentence):

@@ -30,7 +30,8 @@ from ipe.deep.loop import Loop
 from ipe.deep.networks import forward
 from ipe.deep.recording import Recording
 from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED
-from ipe.deep.settings import EnvironmentSettings, TrainingSettings
+from ipe.deep.setting_groups import EnvironmentSettings
+from ipe.deep.settings import TrainingSettings
 from ipe.errors import InputError
 from ipe.experiments.data_sets import kept_transitions, read_data
 from ipe.experiments.store import open_store

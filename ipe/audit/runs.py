@@ -14,10 +14,11 @@ from ipe.audit.fitting import Fit, logits
 from ipe.audit.result import Audit
 from ipe.audit.support import support_of
 from ipe.base.numbers import seed_number, whole_number
+from ipe.deep.data import encoded
 from ipe.deep.environments import EnvironmentFailure, make_environment
 from ipe.deep.playing import Trained, agent, evaluation_seed
 from ipe.deep.programs import architecture, policy_architecture
-from ipe.deep.transitions import Transitions, check_below, stack_transitions
+from ipe.deep.transitions import Transitions, stack_transitions
 from ipe.entropy import softmax
 from ipe.errors import InputError
 from ipe.experiments.data_sets import read_run_data
@@ -68,7 +69,7 @@ def audit_run(
     chosen = choose_seeds(trained, trained.unusable(), None if seed is None else [seed])[0]
     data = None
     if transitions is not None:
-        batch = _as_inputs(trained, transitions)
+        batch = encoded(transitions, trained.spec)
     elif frames is None and (data := read_run_data(run, trained.settings)) is not None:
         batch = data.transitions()
     else:
@@ -127,25 +128,6 @@ def _numbered(batch: Transitions, trained: Trained) -> Transitions | None:
     if any(((x != 0) & (x != 1)).any() or (x.sum(axis=1) != 1).any() for x in (here, there)):
         return None
     return dataclasses.replace(batch, observation=here.argmax(axis=1), next_observation=there.argmax(axis=1))
-
-
-def _as_inputs(trained: Trained, batch: Transitions) -> Transitions:
-    """A given batch with its observations in the form that the run's networks take."""
-    shape = trained.spec.observation_shape
-    if batch.observation is None or batch.next_observation is None:
-        raise InputError("observation is missing: the Q-network needs it")
-    here, there = batch.observation, batch.next_observation
-    if batch.discrete and len(shape) == 1 and trained.spec.binary:
-        known = f"the run's environment has {shape[0]} states"
-        check_below("state", here, shape[0], known)
-        check_below("next_state", there, shape[0], known)
-        one_hot = np.eye(shape[0], dtype=np.uint8)
-        return dataclasses.replace(batch, observation=one_hot[here], next_observation=one_hot[there])
-    if here.ndim == 3 and len(shape) == 3:
-        here, there = here[..., None], there[..., None]
-    if here.shape[1:] != shape:
-        raise InputError(f"observation has the shape {here.shape[1:]} per transition, the run's networks take {shape}")
-    return dataclasses.replace(batch, observation=here, next_observation=there)
 
 
 def _networks(trained: Trained, seed: int) -> Networks:

@@ -133,7 +133,7 @@ class TrainingSettings(Settings):
     precision: Annotated[Literal["float32", "bfloat16"], COMPILED] = "float32"
     """The precision of the factors of matrix products (with native products, of the middle layer's); everything else
     is float32."""
-    conservative_weight: Annotated[_NotNegative, Role(traced=True, switch=True, late=True)] = 0.0
+    conservative_weight: Annotated[NotNegative, Role(traced=True, switch=True, late=True)] = 0.0
     r"""The weight :math:`\alpha` of the penalty of conservative Q-learning (Kumar et al., 2020): the Q-network also
     descends :math:`\alpha (\ln \sum_b e^{Q(s,b)} - Q(s,a))`, which keeps the values of actions that were not taken
     down. 0: no penalty."""

@@ -131,7 +131,7 @@ def minari_transitions(name: str, limit: int | None = None) -> Transitions:
     try:
         import minari
     except ModuleNotFoundError as error:
-        raise missing_package("--minari", str(error.name), extra="minari") from None
+        raise missing_package(f"the Minari data set {name!r}", str(error.name), extra="minari") from None
     if limit is not None:
         whole_number(limit, "limit", 1)
     data = _load_minari(minari, name)

@@ -9,7 +9,8 @@ from typing import Any
 from ipe.base.files import naming
 from ipe.deep.data import Data, data_from, joined
 from ipe.deep.environments import make_environment
-from ipe.deep.settings import EnvironmentSettings, TrainingSettings
+from ipe.deep.setting_groups import EnvironmentSettings
+from ipe.deep.settings import TrainingSettings
 from ipe.deep.transitions import Transitions, load_transitions, minari_transitions
 from ipe.errors import InputError
 from ipe.experiments.store import TRANSITIONS, open_store
