@@ -109,6 +109,7 @@ def test_kept_transitions_are_those_of_the_environment() -> None:
         assert {(True, False), (False, True), (False, False)} <= seen
 
 
+@pytest.mark.slow
 def test_kept_transitions_survive_a_checkpoint_and_change_nothing() -> None:
     whole, expected = kept()
     half, _ = kept(25)
@@ -203,7 +204,7 @@ def gradient_of(loop: Loop, name: str, before: dict[str, Any]) -> dict[str, NDAr
 
 
 @pytest.mark.parametrize("products", tiered(("native", "xla"), "native"))
-@pytest.mark.parametrize("what", ["cloning", "conservative weight"])
+@pytest.mark.parametrize("what", tiered(("cloning", "conservative weight"), "conservative weight"))
 def test_the_gradients_are_those_of_automatic_differentiation(
     what: str, products: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +241,7 @@ def test_the_gradients_are_those_of_automatic_differentiation(
         assert abs(slope).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_a_seed_learns_the_same_in_any_batch_and_after_a_checkpoint() -> None:
     data = data_from(random_transitions(), spec_of(EnvironmentSettings(**LIMITED)))
     settings = learning_from(settings_of(), data)
@@ -390,6 +392,7 @@ def test_a_file_of_transitions_is_a_data_set(source: Path, tmp_path: Path) -> No
         read_data(3, where)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_minari_data_set_is_learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     minari = pytest.importorskip("minari")
