@@ -130,6 +130,8 @@ def test_every_setting_has_an_option() -> None:
         "checkpoint-seconds",
         "evaluate-every",
         "evaluate-episodes",
+        "data-seed",
+        "keep-transitions",
         "tensorboard",
     }
     others |= {"settings", "plan"}
@@ -327,7 +329,7 @@ WRONG = {
     "train CartPole-v1 --temperature 2": "--temperature has no effect with the behaviour epsilon-ipe; "
     "it is for boltzmann",
     "train CartPole-v1 --behaviour epsilon-greedy --policy-step-size 1": "--policy-step-size has no effect with the "
-    "behaviour epsilon-greedy; it is for conservative, ",
+    "behaviour epsilon-greedy; it is for cloning, conservative, ",
     "train CartPole-v1 --behaviour boltzmann --delta-q online": "--delta-q has no effect with the behaviour boltzmann",
     "train CartPole-v1 --settings paper --optimiser.momentum .5": "--optimiser.momentum has no effect with rmsprop",
     "train CartPole-v1 --channels 8": "--channels has no effect with CartPole-v1, which shows vectors",
