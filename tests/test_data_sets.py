@@ -303,6 +303,7 @@ def test_a_run_learns_from_another_runs_transitions_and_is_resumed_to_the_byte(s
         resume(short, frames=1600, **more)
 
 
+@pytest.mark.slow
 def test_what_was_learned_acts_in_several_ways(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -223,7 +223,7 @@ def policy_outputs(made: Program, state: dict[str, Any], x: Any) -> Any:
     return networks.forward(made.policy_architecture, state["policy"], x)[0]
 
 
-@pytest.mark.parametrize("products", PRODUCTS)
+@pytest.mark.parametrize("products", tiered(PRODUCTS, "native"))
 @pytest.mark.parametrize("update", tiered(LOSSES, "lift", "scale-free"))
 def test_the_gradient_is_that_of_the_stated_loss(update: str, products: str, gradients: dict[str, Any]) -> None:
     made, hyper = program(update, products)

@@ -158,6 +158,7 @@ def test_an_environment_that_fails_in_an_evaluation_leaves_the_training_alone() 
     assert "the wheel came off" in loop.notes[0]
 
 
+@pytest.mark.slow
 def test_a_seed_that_diverges_is_not_evaluated_any_more() -> None:
     loop = evaluated([0], FRAMES, value_step_size=1e30)
     assert loop.outcomes[0].status == "diverged"

@@ -21,6 +21,7 @@ MODULE = "tests.own_behaviours"
 SMALL: dict[str, Any] = {"frames": 300, "width": 16, "batch": 8, "replay": 100}
 
 
+@pytest.mark.slow
 def test_a_function_acts_in_the_tabular_agent() -> None:
     runs = simulate(switch_stay(), own.cautious, steps=20, runs=3, record="trajectory", boldness=3.0)
     sharpened = runs.policies[:, :, :-1] ** 3.0

@@ -75,11 +75,9 @@ def agree_with_the_oracle(
     return result
 
 
-# Most of the others are compared with reference numbers below, and with the explorer's.
-QUICK = ("epsilon-ipe",)
-
-
-@pytest.mark.parametrize("behaviour", tiered(BEHAVIOURS, *QUICK))
+# The quick tests compare most of them with reference numbers below, and with the explorer's.
+@pytest.mark.slow
+@pytest.mark.parametrize("behaviour", BEHAVIOURS)
 def test_every_behaviour_is_that_of_a_plain_loop(masked: FiniteMDP, behaviour: str) -> None:
     result = agree_with_the_oracle(masked, behaviour)
     assert masked.terminal[result.next_states].any(), "no episode ended: the test shows less than it should"
