@@ -197,7 +197,8 @@ class TrainingSettings(Settings):
     @model_validator(mode="after")
     def _data_set_takes_the_place_of_acting(self) -> Self:
         if self.data and self.environments > 1:
-            raise ValueError(f"environments = {self.environments}, but learning from a data set acts in none; leave it")
+            found = f"environments = {self.environments}"
+            raise ValueError(f"{found}, but learning from a data set acts in none; leave it out")
         if self.data and self.priority.exponent > 0.0:
             raise ValueError("priority.exponent must be 0 to learn from a data set, which is drawn from uniformly")
         return self

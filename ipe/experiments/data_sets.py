@@ -61,7 +61,7 @@ def kept_transitions(run: str | os.PathLike[str]) -> dict[int, Data]:
     """
     store = open_store(run)
     if TRANSITIONS not in store.keep:
-        raise InputError(f"{store.folder} has not kept its transitions; train it with keep_transitions")
+        raise InputError(f"{store.folder} has not kept its transitions; train it again with --keep-transitions")
     kept: dict[int, Data] = {}
     for job in store.jobs:
         manifest = store.publication(job, verify=False)
