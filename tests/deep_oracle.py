@@ -274,6 +274,8 @@ class Oracle:
         rows = np.arange(len(batch))
         here = np.stack([t.s for t in batch])
 
+        if own.traces.kind != "none":
+            mixed = np.array([self._mixed(i) for i in minibatch])
         total, discount, ahead = self._targets(minibatch)
         values = forward(self.target, ahead)[0]
         chosen = forward(self.q if own.double_q else self.target, ahead)[0].argmax(axis=1)
@@ -281,8 +283,9 @@ class Oracle:
         if own.behaviour.startswith("munchausen"):
             bonus, best = self._munchausen(forward(self.target, here)[0][rows], values, actions)
             total = total + bonus
+        target = mixed if own.traces.kind != "none" else total + discount * best
         q, hidden = forward(self.q, here)
-        delta = q[rows, actions] - (total + discount * best)
+        delta = q[rows, actions] - target
         error = np.zeros_like(q)
         # The slope of delta^2, or of Huber's delta^2 / 2 that goes on as c |delta|.
         error[rows, actions] = (np.clip(delta, -own.huber, own.huber) if own.huber else 2 * delta) / len(batch)
@@ -391,6 +394,36 @@ class Oracle:
             discounts.append(0.0 if transition.end == "terminated" else discount)
             states.append(transition.after)
         return np.array(totals), np.array(discounts), np.stack(states)
+
+    def _mixed(self, i: int) -> float:
+        """The target of a transition: the returns of one step, two, ..., each times its share of lambda."""
+        own, path = self.settings, [self.history[i]]
+        while len(path) < own.n_step and not path[-1].end and i + len(path) not in self.borders():
+            path.append(self.history[i + len(path)])
+        total, left, rewards = 0.0, 1.0, 0.0
+        for k, transition in enumerate(path):
+            rewards += own.gamma**k * transition.r
+            q = forward(self.target, transition.after[None])[0][0]
+            judge = forward(self.q, transition.after[None])[0][0] if own.double_q else q
+            value = 0.0 if transition.end == "terminated" else q[judge.argmax()]
+            last = k + 1 == len(path)
+            share = 0.0 if last else self._lambda(transition.after, q)
+            if not last and own.traces.kind == "watkins" and path[k + 1].a != judge.argmax():
+                share = 0.0
+            total += left * (1 - share) * (rewards + own.gamma ** (k + 1) * value)
+            left *= share
+        return total
+
+    def _lambda(self, state: Array, q: Array) -> float:
+        source = self.settings.traces.decay_from
+        if source == "number":
+            return self.settings.traces.decay
+        outputs = forward(self.policy, state[None])[0][0]
+        pi = lifted(q, float(outputs[0])) if self.settings.policy_update == "lift" else softmax(outputs[: len(q)])
+        if source == "actions":
+            return matched_epsilon(pi)
+        share = float(entropy(pi)) / math.log(len(pi)) * math.log(2.0)
+        return float(brentq(lambda u: float(entropy(np.array([1 - u / 2, u / 2]))) - share, 0.0, 1.0, xtol=1e-14))
 
     def _act(self) -> int:
         own = self.settings

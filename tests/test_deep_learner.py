@@ -41,6 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
         "behaviour": "munchausen", "epsilon": {"final": 0.1, "steps": 50}, "munchausen_temperature": 0.1, "n_step": 2},
     "fenchel, three corrected steps": {
         "policy_update": "fenchel", "delta_steps": 3, "delta_correction": "tree-backup", "n_step": 2},
+    "four mixed steps by entropy": {"n_step": 4, "traces": {"kind": "peng", "decay_from": "actions"}},
 }  # fmt: skip
 MORE: dict[str, dict[str, Any]] = {
     "three steps, double, huber, warm-up, every second frame": {
@@ -58,14 +59,24 @@ MORE: dict[str, dict[str, Any]] = {
     "four corrected steps, replay of 5, online delta": {
         "delta_steps": 4, "delta_correction": "tree-backup", "replay": 5, "delta_q": "online"},
     "ipe by a lift, two steps": {"behaviour": "ipe", "policy_update": "lift", "delta_steps": 2},
+    "five mixed steps by a coin's entropy, replay of 5, lift, online delta": {
+        "n_step": 5, "traces": {"kind": "peng", "decay_from": "coin"}, "replay": 5, "policy_update": "lift",
+        "delta_q": "online"},
+    "two mixed steps, three of delta, fenchel": {
+        "n_step": 2, "traces": {"kind": "peng", "decay": 0.6}, "policy_update": "fenchel", "delta_steps": 3},
     "conservative": {"behaviour": "conservative", "rate": 0.3},
 }  # fmt: skip
 # Frame by frame only: in a row, rounding comes to other minibatches sooner or later, and to other actions.
 SINGLE: dict[str, dict[str, Any]] = {
     "dueling, two steps, double": {"dueling": True, "width": 32, "n_step": 2, "double_q": True},
     "prioritised, warm-up": {"priority": {"exponent": 0.7, "steps": 50, "epsilon": 1e-3}, "warm_up": 5},
-}
+    "four mixed steps by entropy, cut before actions that are not greedy": {
+        "n_step": 4, "traces": {"kind": "watkins", "decay_from": "actions"}},
+}  # fmt: skip
 MORE_SINGLE: dict[str, dict[str, Any]] = {
+    "three mixed steps, epsilon-greedy, double": {
+        "behaviour": "epsilon-greedy", "epsilon": {"final": 0.5, "steps": 120}, "n_step": 3, "double_q": True,
+        "traces": {"kind": "watkins", "decay": 0.7}},
     "prioritised, replay of 20, every second frame, three steps, huber": {
         "priority": {"exponent": 0.6}, "replay": 20, "update_every": 2, "n_step": 3, "huber": 0.5},
     "prioritised, epsilon-greedy, adam": {

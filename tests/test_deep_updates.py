@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from ipe.deep import learner, networks
@@ -20,8 +22,8 @@ from ipe.deep.environments import make_environment
 from ipe.deep.learner import Sample
 from ipe.deep.loop import Loop
 from ipe.deep.programs import Program, program_of
-from ipe.deep.replay import CONTINUES, TERMINATED
-from ipe.deep.returns import Later, summed
+from ipe.deep.replay import CONTINUES, TERMINATED, TRUNCATED
+from ipe.deep.returns import Later, mixed, summed
 from ipe.deep.settings import read_settings
 from ipe.errors import InputError
 from ipe.inverse import maximum_entropy_lift
@@ -399,6 +401,20 @@ def test_the_conservative_policy_is_copied_with_the_target_network() -> None:
         ({"kl_step": 1.0}, "kl_step has no effect with the policy update paper; it is for kl-proximal"),
         ({"policy_update": "kl-proximal", "kl_step": 0.0}, "kl_step"),
         ({"behaviour": "boltzmann", "kl_step": 1.0}, "kl_step has no effect with the behaviour boltzmann"),
+        ({"traces": {"kind": "peng"}}, "traces.kind peng has no effect with n_step 1"),
+        ({"traces": {"decay": 0.5}}, "traces: decay has no effect while traces.kind is none"),
+        (
+            {"n_step": 3, "traces": {"kind": "peng", "decay_from": "coin", "decay": 0.5}},
+            "traces: decay has no effect with traces.decay_from coin, which sets lambda",
+        ),
+        (
+            {"n_step": 3, "traces": {"kind": "peng", "decay_from": "coin"}, "behaviour": "epsilon-greedy"},
+            "traces.decay_from coin needs an evaluation policy, and the behaviour epsilon-greedy learns none",
+        ),
+        (
+            {"n_step": 3, "traces": {"kind": "watkins"}, "behaviour": "munchausen"},
+            "the behaviour munchausen has a value target of its own",
+        ),
         ({"behaviour": "epsilon-ipe", "rate": 0.1}, "rate has no effect with the behaviour epsilon-ipe"),
     ],
 )
@@ -411,7 +427,54 @@ def test_late_settings_leave_the_names_of_earlier_runs_alone() -> None:
     plain = small(DRIFT).model_dump()
     assert "delta_steps" not in plain
     assert "delta_correction" not in plain
+    assert "traces" not in plain
     assert read_settings(plain) == small(DRIFT)
+
+
+def test_mixed_returns_by_hand() -> None:
+    def row(*numbers: float) -> Any:
+        return jnp.array([numbers])
+
+    # Three steps of three transitions: all there; the second step ends the episode; no step after the first.
+    later = [
+        Later(row(1, 1, 0) > 0, row(0, 0, 0), row(2.0, 2.0, 9.0), row(CONTINUES, TERMINATED, CONTINUES)),
+        Later(row(1, 0, 0) > 0, row(0, 0, 0), row(4.0, 9.0, 9.0), row(CONTINUES, CONTINUES, CONTINUES)),
+    ]
+    best = jnp.array([[[10.0, 10.0, 10.0]], [[20.0, 99.0, 99.0]], [[40.0, 99.0, 99.0]]])
+    decay = jnp.array([[[0.5, 0.25, 0.5]], [[0.25, 1.0, 1.0]]])
+    # U_2 = .75 * 20 + .25 * (4 + .5 * 40) = 21 and U_1 = .5 * 10 + .5 * (2 + .5 * 21) = 11.25;
+    # .75 * 10 + .25 * 2 = 8; 10.
+    found = mixed(best, decay, jnp.array([[0.5]]), later)
+    assert found.tolist() == [[11.25, 8.0, 10.0]]
+
+
+@given(data=st.data(), n=st.integers(2, 6))
+def test_mixed_returns_lie_between_one_step_and_all(data: st.DataObject, n: int) -> None:
+    """Lambda 0 is the return of one step, lambda 1 that of all steps; the others lie in the span of all lengths."""
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    draws = np.random.default_rng(seed)
+    best, rewards = draws.normal(size=(n, 1, 5)), draws.normal(size=(n - 1, 1, 5))
+    ends = draws.choice([CONTINUES, TERMINATED, TRUNCATED], p=[0.7, 0.2, 0.1], size=(n, 1, 5))
+    gamma, first = jnp.array([[0.9]]), jnp.array(draws.normal(size=(1, 5)))
+    later, alive = [], jnp.ones((1, 5), bool)
+    for k in range(1, n):
+        alive = alive & jnp.array(ends[k - 1] == CONTINUES)
+        later.append(Later(alive, jnp.zeros((1, 5), int), jnp.array(rewards[k - 1]), jnp.array(ends[k])))
+    lengths = []
+    for most in range(n):
+        total, discount, terminal, length = summed(first, jnp.array(ends[0]), gamma, later[:most])
+        value = np.take_along_axis(best, np.asarray(length)[None] - 1, axis=0)[0]
+        lengths.append(np.asarray(total + jnp.where(terminal, 0.0, discount) * value))
+
+    def target(decay: Any) -> Any:
+        value = mixed(jnp.array(best), jnp.broadcast_to(decay, rewards.shape), gamma, later)
+        return np.asarray(first + jnp.where(ends[0] == TERMINATED, 0.0, gamma) * value)
+
+    np.testing.assert_allclose(target(0.0), lengths[0], atol=1e-5)
+    np.testing.assert_allclose(target(1.0), lengths[-1], atol=1e-5)
+    between = target(jnp.array(draws.uniform(size=rewards.shape)))
+    assert (between >= np.min(lengths, axis=0) - 1e-5).all()
+    assert (between <= np.max(lengths, axis=0) + 1e-5).all()
 
 
 def test_summed_steps_by_hand() -> None:

@@ -68,7 +68,11 @@ def settings() -> str:
     rows = []
     for leaf in LEAVES:
         default = leaf.field.get_default(call_default_factory=True)
-        others = {"adam": ["`optimiser.kind` adam"], "priority": ["`priority.exponent` above 0"]}
+        others = {
+            "adam": ["`optimiser.kind` adam"],
+            "priority": ["`priority.exponent` above 0"],
+            "traces": ["`traces.kind` watkins or peng"],
+        }
         some = behaviours_with(leaf.path)
         limits = [f"`{name}`" for name in some] if len(some) < len(deep_behaviours()) else []
         rows.append(

@@ -24,8 +24,8 @@ from ipe.deep.networks import sum_by_halves
 from ipe.deep.optimisers import clipped, step
 from ipe.deep.programs import Program
 from ipe.deep.replay import TERMINATED
-from ipe.deep.returns import Later, corrected, later_steps, summed
-from ipe.entropy import softmax
+from ipe.deep.returns import Later, corrected, later_steps, mixed, summed
+from ipe.entropy import distrust, softmax
 from ipe.updates import Transition
 
 COUNTS = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames", "updates", "sound")
@@ -37,8 +37,8 @@ class Sample(NamedTuple):
     """A minibatch. The first two axes of every array are the seeds and the batch."""
 
     inputs: Any
-    """The features of s, of s' and, if it is another state, of the state that the target bootstraps from; one after
-    the other along axis 1."""
+    """The features of s, of s' and, if they are others, of the states that the target bootstraps from; one after the
+    other along axis 1."""
     action: Any
     """The actions a."""
     reward: Any
@@ -56,6 +56,8 @@ class Sample(NamedTuple):
     alone if the policy update does not correct for its actions."""
     end: Any = None
     """How the first steps ended."""
+    mixed: tuple[Later, ...] = ()
+    """The steps after the first one whose returns the target mixes; none if it does not."""
     weight: Any = None
     """The importance weights, by which the transitions' parts in both gradients are multiplied; None: all are 1."""
 
@@ -224,7 +226,8 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
     gamma = hyper["gamma"][:, None]
     most = max(program.n_step, program.delta_steps)
     later = later_steps(lambda at: rows(replay["step"], at), first, current, program.slots, end, most)
-    target = summed(reward, end, gamma, later[: program.n_step - 1])
+    after_first, mixes = later[: program.n_step - 1], program.traces_kind != "none"
+    target = summed(reward, end, gamma, [] if mixes else after_first)
 
     def states(places: list[Any]) -> Any:
         bases = base if program.environments == 1 else jnp.tile(base, (1, len(places)))
@@ -236,8 +239,11 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
         last = states([first + summed(reward, end, gamma, later).length])
     elif later:
         last = states([first + k for k in range(2, program.delta_steps + 1)])
+    beyond = [first + target.length] if program.n_step > 1 else []
+    if mixes:
+        beyond = [first + k for k in range(2, program.n_step + 1)]
     return Sample(
-        inputs=states([first, first + 1, *([first + target.length] if program.n_step > 1 else [])]),
+        inputs=states([first, first + 1, *beyond]),
         action=action,
         reward=reward,
         terminal=end == TERMINATED,
@@ -246,6 +252,7 @@ def _sample(program: Program, replay: dict[str, Any], hyper: dict[str, Any], fra
         later=later,
         last=last,
         end=end,
+        mixed=tuple(after_first) if mixes else (),
         weight=frame.weights,
     )
 
@@ -256,24 +263,29 @@ def _update(
     """The new networks and moments, and what to add to the counts."""
     net, forward = program.architecture, functions(program).forward
     batch = sample.action.shape[1]
-    here, ahead = sample.inputs[:, :batch], sample.inputs[:, -batch:]
+    # The target bootstraps from one state of each transition, or from all states on the way there.
+    here, ahead = sample.inputs[:, :batch], sample.inputs[:, batch if sample.mixed else -batch :]
     of_target = program.learns_policy and (program.delta_q == "target" or program.policy_update is None)
     everywhere = of_target or program.behaviour.target is not None
     values, _ = forward(net, state["target"], sample.inputs if everywhere else ahead)
+    bootstraps = values[:, -ahead.shape[1] :]
 
     q, layers = forward(net, state["q"], here)
     taken = jax.nn.one_hot(sample.action, q.shape[-1], dtype=q.dtype)
     q_sa = (q * taken).sum(-1)
     reward = sample.target_reward
     if program.behaviour.target is not None:
-        outcome = Outcome(View(values[:, :batch]), taken > 0, View(values[:, -batch:]))
+        outcome = Outcome(View(values[:, :batch]), taken > 0, View(bootstraps))
         bonus, best = program.behaviour.target(outcome, {name: value[:, None] for name, value in hyper.items()})
         reward = reward + bonus
     elif program.double_q:
-        chosen = jnp.argmax(forward(net, state["q"], ahead)[0], axis=-1)
-        best = jnp.take_along_axis(values[:, -batch:], chosen[..., None], axis=-1)[..., 0]
+        judged = forward(net, state["q"], ahead)[0]
+        best = jnp.take_along_axis(bootstraps, jnp.argmax(judged, axis=-1)[..., None], axis=-1)[..., 0]
     else:
-        best = values[:, -batch:].max(-1)
+        judged, best = bootstraps, bootstraps.max(-1)
+    if sample.mixed:
+        decay = _decay(program, state, hyper, sample, ahead, bootstraps, judged)
+        best = mixed(_by_state(best, batch), decay, hyper["gamma"][:, None], list(sample.mixed))
     td_error = q_sa - (reward + sample.target_discount * best)
     limit = hyper["huber"][:, None]
     slope = jnp.clip(td_error, -limit, limit) if program.huber else 2.0 * td_error
@@ -301,6 +313,34 @@ def _update(
     elif program.learns_policy:
         new |= _distil(program, state, hyper, here, values[:, :batch], taken, sample.weight, done)
     return new, seen
+
+
+def _decay(
+    program: Program, state: dict[str, Any], hyper: dict[str, Any], sample: Sample, ahead: Any, values: Any, judged: Any
+) -> Any:
+    """Lambda in the states after the first ones, by which their returns are mixed, shape (n - 1, seeds, batch). `ahead`
+    are the features of these states and the last one's, `values` the target network's values there, and `judged` the
+    values by which an action is greedy."""
+    batch = sample.action.shape[1]
+    if program.traces_decay_from == "number":
+        decay = jnp.broadcast_to(hyper["traces_decay"][:, None], (len(sample.mixed), *sample.action.shape))
+    else:
+        assert program.policy_update is not None
+        outputs, _ = functions(program).forward(program.policy_architecture, state["policy"], ahead[:, :-batch])
+        logits = program.policy_update.policy(outputs, values[:, :-batch])
+        decay = _by_state(distrust(logits, over=program.traces_decay_from), batch)
+    if program.traces_kind == "watkins":
+        actions = jnp.stack([step.action for step in sample.mixed])
+        q = _by_state(judged[:, :-batch], batch)
+        of_action = jnp.take_along_axis(q, actions[..., None], axis=-1)[..., 0]
+        decay = jnp.where(of_action >= q.max(-1), decay, 0.0)
+    return decay
+
+
+def _by_state(rows: Any, batch: int) -> Any:
+    """Rows of several states, one state of the whole minibatch after the other along axis 1, with an axis for them in
+    front."""
+    return jnp.stack(jnp.split(rows, rows.shape[1] // batch, axis=1))
 
 
 def _update_policy(

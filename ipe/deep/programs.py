@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Program(NamedTuple):
     huber: bool
     """Whether the value loss is Huber's, and not the squared error."""
     n_step: int
-    """The number of rewards before bootstrapping."""
+    """The number of rewards before bootstrapping; with mixed returns, the most."""
     environments: int
     """The number of environments that a seed acts in."""
     priority_exponent: bool
@@ -62,6 +62,10 @@ class Program(NamedTuple):
     """How a policy update's error of several steps is corrected: none, or tree-backup."""
     conservative_weight: bool = False
     """Whether the value loss has the penalty of conservative Q-learning."""
+    traces_kind: str = "none"
+    """How returns of several lengths are mixed: watkins, peng, or none."""
+    traces_decay_from: Literal["number", "actions", "coin"] = "number"
+    """What sets lambda of mixed returns: number, or the policy's entropy, over its actions or as a coin."""
     from_data: bool = False
     """Whether the replay is a data set, which all seeds share."""
 

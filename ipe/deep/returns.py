@@ -1,4 +1,4 @@
-r"""Several steps in the place of one: where they lie in the replay, and what the policy update makes of them.
+r"""Several steps in the place of one: where they lie in the replay, and what the updates make of them.
 
 The step that a minibatch's transition takes from s is its step 0, and leads to :math:`s_1`. Step k is there if all
 steps before it went on, and if it has been taken yet; it leads from :math:`s_k` to :math:`s_{k+1}`.
@@ -75,6 +75,27 @@ def summed(reward: Any, end: Any, gamma: Any, later: list[Later]) -> Return:
         last = jnp.where(step.alive, step.end, last)
         length = length + step.alive
     return Return(total, discount, last == TERMINATED, length)
+
+
+def mixed(best: Any, decay: Any, gamma: Any, later: list[Later]) -> Any:
+    r"""The value :math:`U_1` of :math:`s_1` by the returns of all lengths from it, mixed by lambda.
+
+    .. math:: U_k = (1 - \lambda_k) V(s_k) + \lambda_k (r_k + \gamma U_{k+1}), \qquad U_n = V(s_n),
+
+    and :math:`U_k = V(s_k)` where step k is not there. The last step's own value is 0 if it terminated its episode.
+
+    Args:
+        best: :math:`V(s_k)` for k = 1 to n, shape (n, seeds, batch).
+        decay: :math:`\lambda_k` for k = 1 to n - 1, shape (n - 1, seeds, batch); 0 cuts the return before step k.
+        gamma: the discount, (seeds, 1).
+        later: the steps 1 to n - 1.
+    """
+    value = best[-1]
+    for k in reversed(range(len(later))):
+        step = later[k]
+        longer = step.reward + jnp.where(step.end == TERMINATED, 0.0, gamma) * value
+        value = best[k] + jnp.where(step.alive, decay[k] * (longer - best[k]), 0.0)
+    return value
 
 
 def corrected(q: Any, theta: Any, gamma: Any, later: list[Later]) -> Any:

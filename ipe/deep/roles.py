@@ -24,9 +24,9 @@ class Role:
     """Whether the compiled program is called with the setting, one number for each seed."""
     switch: bool = False
     """Whether 0 leaves the setting's formula out of the compiled program."""
-    only_with: Literal["", "policy", "network", "schedule", "adam", "priority"] = ""
+    only_with: Literal["", "policy", "network", "schedule", "adam", "priority", "traces"] = ""
     """What the setting has an effect with: behaviours that learn an evaluation policy, those that have a policy network
-    for whatever, behaviours with a scheduled number, Adam, prioritised replay; by default everything."""
+    for whatever, behaviours with a scheduled number, Adam, prioritised replay, mixed returns; by default everything."""
     names: Callable[[], tuple[str, ...]] | None = None
     """The names that the setting may have, if they come from a table that may grow."""
     late: bool = False

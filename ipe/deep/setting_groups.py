@@ -1,4 +1,4 @@
-"""Groups of settings in `TrainingSettings`: the environment, the schedule of epsilon, the optimiser, the priorities."""
+"""Groups of settings in `TrainingSettings`: environment, schedule of epsilon, optimiser, priorities, traces."""
 
 from __future__ import annotations
 
@@ -117,4 +117,30 @@ class Priority(Settings):
         for name, field in type(self).model_fields.items():
             if self.exponent == 0.0 and getattr(self, name) != field.default:
                 raise ValueError(f"{name} has no effect while priority.exponent is 0: all transitions are drawn alike")
+        return self
+
+
+class Traces(Settings):
+    r"""Returns of the value update that mix 1 to `n_step` steps, weighed by :math:`\lambda`: what eligibility traces of
+    Q(lambda) do on a finite MDP, here for the steps that lie in the replay. V(s) is the largest value of the target
+    network in s, n the number of steps that are there. The target of :math:`Q(s_0, a_0)` is :math:`r_0 + \gamma U_1`,
+    with :math:`U_k = (1 - \lambda(s_k)) V(s_k) + \lambda(s_k) (r_k + \gamma U_{k+1})` and :math:`U_n = V(s_n)`."""
+
+    kind: Annotated[Literal["none", "watkins", "peng"], COMPILED] = "none"
+    """How steps are treated whose action is not greedy: the return ends before them (watkins), or goes on with them
+    (peng). none: the return of `n_step` steps, unmixed."""
+    decay_from: Annotated[Literal["number", "actions", "coin"], Role(compiled=True, only_with="traces")] = "number"
+    r"""What sets :math:`\lambda(s)`: the number `traces.decay`, or the entropy of the evaluation policy in s, matched
+    over its actions (actions: lambda is epsilon-IPE's epsilon) or as a coin's (coin). So a return goes on where the
+    values cannot be trusted."""
+    decay: Annotated[Probability, Role(traced=True, only_with="traces")] = 0.9
+    r"""The number :math:`\lambda`. 0: returns of one step; 1 with peng: of `n_step` steps."""
+
+    @model_validator(mode="after")
+    def _nothing_without_effect(self) -> Self:
+        for name in ("decay", "decay_from"):
+            if self.kind == "none" and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} has no effect while traces.kind is none: returns are not mixed")
+        if self.decay_from != "number" and self.decay != type(self).model_fields["decay"].default:
+            raise ValueError(f"decay has no effect with traces.decay_from {self.decay_from}, which sets lambda")
         return self

@@ -35,6 +35,7 @@ from ipe.deep.setting_groups import (
     Optimiser,
     Priority,
     Settings,
+    Traces,
 )
 from ipe.errors import InputError
 from ipe.updates import UPDATES, PolicyUpdate
@@ -130,6 +131,8 @@ class TrainingSettings(Settings):
     """Beyond an error of this size the value loss grows linearly (1: the usual Huber loss). 0: squared error."""
     n_step: Annotated[int, Field(ge=1, le=100), COMPILED] = 1
     """Rewards before bootstrapping, in the value update."""
+    traces: Annotated[Traces, Role(late=True)] = Traces()
+    """Returns that mix 1 to `n_step` steps."""
     precision: Annotated[Literal["float32", "bfloat16"], COMPILED] = "float32"
     """The precision of the factors of matrix products (with native products, of the middle layer's); everything else
     is float32."""
@@ -177,7 +180,24 @@ class TrainingSettings(Settings):
             raise ValueError(
                 f"double_q has no effect with the behaviour {self.behaviour}, which bootstraps from no action"
             )
+        if self.traces.kind != "none":
+            self._check_traces()
         return self
+
+    def _check_traces(self) -> None:
+        """Refuse what mixed returns cannot do."""
+        kind, source = self.traces.kind, self.traces.decay_from
+        if self.n_step == 1:
+            raise ValueError(f"traces.kind {kind} has no effect with n_step 1: there are no longer returns to mix")
+        if self.acts.target is not None:
+            raise ValueError(
+                f"traces.kind {kind}: the behaviour {self.behaviour} has a value target of its own, for which mixed "
+                "returns are not defined"
+            )
+        if source != "number" and self.updates_policy is None:
+            raise ValueError(
+                f"traces.decay_from {source} needs an evaluation policy, and the behaviour {self.behaviour} learns none"
+            )
 
     def _check_update(self, update: PolicyUpdate) -> None:
         """Refuse what a policy update cannot do."""

@@ -15,6 +15,7 @@ from ipe.entropy.boltzmann_matching import (
     boltzmann_from_probabilities,
     inverse_temperature_from_logits,
 )
+from ipe.entropy.distrust import distrust
 from ipe.entropy.lifting import logits_from_mean
 from ipe.entropy.matching import (
     epsilon_from_entropy,
@@ -34,6 +35,7 @@ from ipe.entropy.softmax import log_softmax, softmax, uniform
 __all__ = [
     "boltzmann_from_logits",
     "boltzmann_from_probabilities",
+    "distrust",
     "entropy",
     "entropy_deficit",
     "entropy_deficit_from_logits",

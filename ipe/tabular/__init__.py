@@ -9,9 +9,9 @@ setting of a sweep in one compiled program.
 """
 
 from ipe import behaviours as _behaviours
+from ipe.entropy import distrust
 from ipe.tabular import parameters as _parameters
 from ipe.tabular.results import TabularRuns
-from ipe.tabular.returns import distrust
 from ipe.tabular.simulation import simulate
 
 __all__ = ["BEHAVIOURS", "PARAMETERS", "UPDATES", "TabularRuns", "distrust", "simulate"]

@@ -2,9 +2,9 @@ r"""How far the returns of Q-learning reach: eligibility traces, and a discount 
 
 The paper ends with the remark that the entropy of the evaluation policy can set other hyperparameters that are
 probabilities: :math:`\lambda` of the returns, and the discount. Both ask how far the values of a state can be trusted.
-`distrust` turns the policy's entropy into a number :math:`u(s) \in [0, 1]`, 0 where the policy is decided, 1 where it
-is uniform. A long return does without the values that it passes, so :math:`\lambda(s) = u(s)`; a short horizon gives
-them less weight, so :math:`\gamma(s) = \gamma_0 + (\gamma - \gamma_0)(1 - u(s))`.
+`ipe.entropy.distrust` turns the policy's entropy into a number :math:`u(s) \in [0, 1]`, 0 where the policy is decided,
+1 where it is uniform. A long return does without the values that it passes, so :math:`\lambda(s) = u(s)`; a short
+horizon gives them less weight, so :math:`\gamma(s) = \gamma_0 + (\gamma - \gamma_0)(1 - u(s))`.
 
 The discount of the *learning* target is what changes. The policy update, and what the values are compared with, keep
 the discount of the MDP. The operator :math:`(TQ)(s,a) = r(s,a) + \sum_{s'} P(s'|s,a)\,\gamma(s') \max_b Q(s',b)` is a
@@ -16,17 +16,10 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
 from ipe.base.words import one_of
 from ipe.behaviours import Behaviour, Hyperparameter
-from ipe.entropy import (
-    entropy_deficit_from_logits,
-    entropy_from_logits,
-    epsilon_from_entropy,
-    epsilon_from_logits,
-)
-from ipe.entropy.arrays import AnyArray, count, mask
+from ipe.entropy import distrust
 from ipe.errors import InputError
 from ipe.updates import PolicyUpdate
 
@@ -83,43 +76,6 @@ def check_returns(returns: Returns, behaviour: Behaviour, update: PolicyUpdate |
             "traces are not defined"
         )
     return returns
-
-
-def distrust(logits: AnyArray, allowed: AnyArray | None = None, over: Literal["actions", "coin"] = "actions") -> Any:
-    r"""How undecided a policy is, as a probability :math:`u \in [0, 1]`: 0 if deterministic, 1 if uniform.
-
-    Over actions, u is the epsilon of epsilon-IPE: :math:`H(u\text{-greedy with n actions}) = H(\pi)`. So the returns go
-    on as often as epsilon-IPE explores. Over a coin, u is the same for two outcomes, *trust* and *do not*, after the
-    entropy is taken as a share of the largest one:
-
-    .. math:: H\big(u\text{-greedy with 2 actions}\big) = \ln 2 \cdot H(\pi) / \ln n.
-
-    The coin does not depend on how many actions share the doubt: a policy that is undecided between two of a hundred
-    actions has :math:`u = 0.043` as a coin and 0.088 over actions. With two actions both are the same. With one allowed
-    action u is 0.
-
-    Args:
-        logits: of the policy, shape (..., A).
-        allowed: boolean, broadcasts to (..., A). Default: all.
-        over: "actions" or "coin".
-
-    Example:
-        >>> import numpy as np
-        >>> float(np.round(distrust(np.log(np.array([0.9, 0.1]))), 12))
-        0.2
-        >>> logits = np.log(np.array([0.5, 0.25, 0.25]))
-        >>> [round(float(distrust(logits, over=over)), 3) for over in ("actions", "coin")]
-        [0.75, 0.729]
-    """
-    if over == "actions":
-        return epsilon_from_logits(logits, allowed)
-    permitted = mask(logits, allowed)
-    n = count(permitted, logits)
-    xp = jnp if isinstance(logits, jnp.ndarray) else np
-    share = np.log(2.0) / xp.log(xp.maximum(n, 2.0))
-    entropy = share * entropy_from_logits(logits, allowed)
-    deficit = share * entropy_deficit_from_logits(logits, allowed)
-    return xp.where(n < 2.0, 0.0, epsilon_from_entropy(entropy, 2, deficit))
 
 
 def decay(returns: Returns, numbers: dict[str, Any], logits: Any, allowed: Any) -> Any:
