@@ -98,7 +98,7 @@ def test_without_dask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 # ---- refusals
 
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "nothing": ([], "SWEEP is missing, a TOML file, or one of cart-pole-updates, freeway-dqn, "),
+    "nothing": ([], "SWEEP is missing, a TOML file, or one of cart-pole-lambda, cart-pole-updates, freeway-dqn, "),
     "no such file": (["no.toml"], "there is no file no.toml, and no sweep of that name; those that have one: "),
     "a shard": (["grid.toml", "--shard", "2/2"], "--shard must be I/N with I from 0 to N - 1, as in 3/100; found"),
     "no shard": (["grid.toml", "--shard", "half"], "--shard must be I/N"),

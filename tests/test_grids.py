@@ -67,7 +67,7 @@ COUNTS = {"lunar-lander-dqn": 243, "lunar-lander-epsilon-ipe": 81, "freeway-dqn"
 
 
 def test_the_appendix_ships() -> None:
-    assert set(shipped_sweeps()) == {*APPENDIX, "cart-pole-updates", "lunar-lander-updates"}
+    assert set(shipped_sweeps()) == {*APPENDIX, "cart-pole-lambda", "cart-pole-updates", "lunar-lander-updates"}
 
 
 @pytest.mark.parametrize(("name", "seeds", "frames"), [("cart-pole", 30, 50_000), ("lunar-lander", 10, 200_000)])

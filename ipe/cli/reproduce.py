@@ -181,8 +181,11 @@ class TrainingStudy(Study):
 
 
 @dataclass(frozen=True)
-class ExplorationStudy(Study):
-    """The study of exploration: a tabular part, and sweeps of deep tasks; both go on where they were stopped."""
+class DeclaredStudy(Study):
+    """A study of this library, whose sweeps go on where they were stopped. `COMMAND` is the module whose function `run`
+    runs it."""
+
+    COMMAND: ClassVar[str]
 
     frames: int | None = option("How many frames each deep run gets.", None, shown="as declared")
     report: bool = flag("Run nothing: write the report from what is in the folder.")
@@ -193,9 +196,8 @@ class ExplorationStudy(Study):
         """Run the parts, or go on with them, then judge and report."""
         self.at_least(2, "runs")
         self.at_least(1, "frames", "workers")
-        from ipe.cli import exploration
-
-        return exploration.run(self)
+        code: int = import_module(self.COMMAND).run(self)
+        return code
 
 
 class _PartByPart:
@@ -313,7 +315,7 @@ class Freeway(TrainingStudy):
     NAME, MODULE = "freeway", "ipe.studies.freeway"
 
 
-class Exploration(ExplorationStudy):
+class Exploration(DeclaredStudy):
     """Which exploration needs no tuning? Every known rule, five settings each, on many tasks; an hour, then hours.
 
     Parts: tabular (30 finite MDPs, within an hour of one core), classic-control, deep-sea, lunar-lander, minatar. Every
@@ -327,11 +329,27 @@ class Exploration(ExplorationStudy):
       ipe reproduce exploration --only tabular --report --out results/exploration
     """
 
-    NAME, MODULE = "exploration", "ipe.studies.exploration"
+    NAME, MODULE, COMMAND = "exploration", "ipe.studies.exploration", "ipe.cli.exploration"
+
+
+class Updates(DeclaredStudy):
+    """Every policy update of the deep agent over its step sizes, and lambda of its returns from entropy; hours.
+
+    Parts: cart-pole (12 updates, four step sizes, 30 runs of 50 000 frames), lunar-lander (10 runs of 200 000 frames),
+    cart-pole-lambda (fixed values of lambda, and lambda from the evaluation policy's entropy). Ctrl-C stops with
+    checkpoints, and the same command goes on with what is in the folder; --report only reads it.
+
+    examples:
+      ipe reproduce updates --plan
+      ipe reproduce updates --only cart-pole
+      ipe reproduce updates --report --out results/updates
+    """
+
+    NAME, MODULE, COMMAND = "updates", "ipe.studies.updates", "ipe.cli.updates"
 
 
 STUDIES: dict[str, type[Study]] = {
-    study.NAME: study for study in (SwitchStay, ReturnsStudy, LunarLander, Freeway, Exploration)
+    study.NAME: study for study in (SwitchStay, ReturnsStudy, LunarLander, Freeway, Exploration, Updates)
 }
 Overview.__doc__ = f"{Overview.__doc__}\n    studies:\n" + "\n".join(
     f"      {name.ljust(12)}  {(study.__doc__ or '').partition(chr(10))[0]}" for name, study in STUDIES.items()

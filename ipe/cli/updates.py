@@ -1,0 +1,67 @@
+"""`ipe reproduce updates`: its sweeps one after the other, each going on with what is in the folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipe.cli.display import Display, say_some
+from ipe.cli.interrupt import stoppable
+from ipe.cli.next_steps import next_line
+from ipe.cli.program import DONE, FAILED
+from ipe.cli.sweep_progress import show_sweep, sweep_title
+from ipe.cli.verdicts import print_claims
+
+
+def run(study: Any) -> int:
+    """Run the parts that a study's options name; returns the exit code."""
+    from ipe.studies.updates import report_updates, run_updates, sweeps
+
+    parts = sweeps(study.parts, study.runs, study.frames)
+    if study.plan:
+        return _plan(study, parts)
+    if study.report:
+        report = report_updates(study.folder)
+        _tell([claim for part in report.claims.values() for claim in part], report.pages)
+        return DONE
+    said = "stopped, with checkpoints; the same command goes on"
+    with stoppable(lambda _: said), Display("ipe reproduce") as display:
+        begun: list[str] = []
+
+        def show(part: str, sweep: Any, progress: Any) -> None:
+            if part not in begun:
+                begun.append(part)
+                display.begin(f"{sweep_title(sweep)}, in {study.folder / part}")
+            show_sweep(display, progress)
+
+        result = run_updates(
+            study.folder,
+            only=study.parts,
+            runs=study.runs,
+            frames=study.frames,
+            workers=study.workers,
+            callback=show,
+        )
+    say_some("ipe reproduce", result.notes)
+    if result.status != "done":
+        print(next_line("the same command tries again what is missing, and keeps what is done"))
+        return FAILED
+    _tell(result.claims, result.reports)
+    return DONE
+
+
+def _plan(study: Any, parts: dict[str, Any]) -> int:
+    from ipe.cli.sweep_plan import print_plan
+
+    for sweep in parts.values():
+        print_plan(sweep, workers=study.workers)
+        print()
+    print(next_line("the same command without --plan starts the study, or goes on with it"))
+    return DONE
+
+
+def _tell(claims: Any, pages: Any) -> None:
+    """Print the verdicts, and where the pages are."""
+    print_claims(claims)
+    for page in pages:
+        print(f"wrote {page}")
+    print(next_line(f"open {pages[0]} in a browser; it needs no server"))

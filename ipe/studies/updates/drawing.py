@@ -1,0 +1,93 @@
+"""The figures of the study of updates: areas over the policy step size, and over lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ipe.analysis.scores import standard_error
+from ipe.analysis.series import Series
+from ipe.experiments.results import Results
+from ipe.figures.style import CYCLE, new_figure, style
+from ipe.studies.updates.judging import ENTROPY, PAPER, by_case, step_sizes
+
+GROUPS: dict[str, dict[str, str]] = {
+    "another loss": {"absolute": "absolute error", "entropy-bonus": "entropy bonus 0.01", "fenchel": "Fenchel"},
+    "another step": {"natural": "natural", "kl-proximal": "KL-proximal", "scale-free": "scale-free"},
+    "a closed form": {"lift": "lift", "cross-entropy": "cross-entropy", "conservative": "conservative policy"},
+    "several steps": {"three-steps": "3 steps", "three-steps-corrected": "3 steps, corrected"},
+}
+"""The columns of the figure, each with its cases and their labels."""
+GREY = "0.55"
+MARKERS = "osD"
+QUANTITY = "area under the curve\n(mean ± standard error)"
+
+
+def draw_updates(environments: Mapping[str, Results]) -> Figure:
+    """A row per environment, a column per group of updates; in grey the paper's update, in every column."""
+    with style():
+        figure = new_figure(9.6, 0.8 + 2.3 * len(environments))
+        axes = figure.subplots(len(environments), len(GROUPS), sharex="row", sharey="row", squeeze=False)
+        for row, (environment, results) in zip(axes, environments.items(), strict=True):
+            cases = by_case(results)
+            for ax, (title, group) in zip(row, GROUPS.items(), strict=True):
+                if PAPER in cases:
+                    _line(ax, cases[PAPER], "the paper's", GREY, "^")
+                for colour, marker, (case, label) in zip(CYCLE, MARKERS, group.items(), strict=False):
+                    if case in cases:
+                        _line(ax, cases[case], label, colour, marker)
+                ax.set_xscale("log")
+                ax.grid(alpha=0.25, linewidth=0.5)
+                ax.set_title(f"{environment}: {title}")
+                ax.set_xlabel("policy step size")
+            row[0].set_ylabel(QUANTITY)
+        figure.tight_layout(rect=(0, 0.62 / figure.get_figheight(), 1, 1))
+        for ax in axes[-1]:
+            handles, labels = ax.get_legend_handles_labels()
+            box = ax.get_position()
+            place = (box.x0 + box.width / 2, 0.0)
+            figure.legend(handles, labels, loc="lower center", bbox_to_anchor=place, ncols=2, columnspacing=0.8)
+    return figure
+
+
+def draw_lambda(results: Results) -> Figure:
+    """Fixed values of lambda as curves, one per kind of mixed returns; lambda from entropy as lines across."""
+    cases = {case: settings[0] for case, settings in by_case(results).items()}
+    with style():
+        figure = new_figure(5.2, 3.4)
+        ax = figure.subplots()
+        for colour, marker, kind in zip(CYCLE, MARKERS, ("peng", "watkins"), strict=False):
+            points = {0.0: "one-step"} | ({1.0: "eight-steps"} if kind == "peng" else {})
+            points |= {
+                float(case.removeprefix(f"{kind}-")): case
+                for case in cases
+                if case.startswith(f"{kind}-") and not case.endswith(ENTROPY)
+            }
+            at = sorted(value for value, case in points.items() if case in cases)
+            name = f"{kind.capitalize()}'s returns"
+            _errorbars(ax, at, [cases[points[value]] for value in at], f"{name}, fixed λ", colour, marker)
+            if f"{kind}-{ENTROPY}" in cases:
+                areas = cases[f"{kind}-{ENTROPY}"].auc
+                mean, error = areas.mean(), standard_error(areas)
+                ax.axhline(mean, color=colour, linestyle="--", label=f"{name}, λ from entropy")
+                ax.axhspan(mean - error, mean + error, color=colour, alpha=0.12, linewidth=0)
+        ax.set_xlabel("λ (0: one step; 1: eight steps)")
+        ax.set_ylabel(QUANTITY)
+        ax.grid(alpha=0.25, linewidth=0.5)
+        ax.legend()
+        figure.tight_layout()
+    return figure
+
+
+def _line(ax: Axes, settings: Sequence[Series], label: str, colour: str, marker: str) -> None:
+    order = np.argsort(step_sizes(settings))
+    _errorbars(ax, np.sort(step_sizes(settings)).tolist(), [settings[i] for i in order], label, colour, marker)
+
+
+def _errorbars(ax: Axes, at: Sequence[float], settings: Sequence[Series], label: str, colour: str, marker: str) -> None:
+    means = [float(series.auc.mean()) for series in settings]
+    errors = [standard_error(series.auc) for series in settings]
+    ax.errorbar(at, means, errors, color=colour, marker=marker, markersize=3.2, capsize=1.5, label=label)
