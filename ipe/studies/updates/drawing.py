@@ -29,7 +29,7 @@ QUANTITY = "area under the curve\n(mean ± standard error)"
 def draw_updates(environments: Mapping[str, Results]) -> Figure:
     """A row per environment, a column per group of updates; in grey the paper's update, in every column."""
     with style():
-        figure = new_figure(9.6, 0.8 + 2.3 * len(environments))
+        figure = new_figure(9.6, 0.9 + 2.3 * len(environments))
         axes = figure.subplots(len(environments), len(GROUPS), sharex="row", sharey="row", squeeze=False)
         for row, (environment, results) in zip(axes, environments.items(), strict=True):
             cases = by_case(results)
@@ -44,12 +44,12 @@ def draw_updates(environments: Mapping[str, Results]) -> Figure:
                 ax.set_title(f"{environment}: {title}")
                 ax.set_xlabel("policy step size")
             row[0].set_ylabel(QUANTITY)
-        figure.tight_layout(rect=(0, 0.62 / figure.get_figheight(), 1, 1))
+        figure.tight_layout(rect=(0, 0.85 / figure.get_figheight(), 1, 1))
         for ax in axes[-1]:
             handles, labels = ax.get_legend_handles_labels()
             box = ax.get_position()
             place = (box.x0 + box.width / 2, 0.0)
-            figure.legend(handles, labels, loc="lower center", bbox_to_anchor=place, ncols=2, columnspacing=0.8)
+            figure.legend(handles, labels, loc="lower center", bbox_to_anchor=place)
     return figure
 
 
