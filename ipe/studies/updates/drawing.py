@@ -12,7 +12,7 @@ from ipe.analysis.scores import standard_error
 from ipe.analysis.series import Series
 from ipe.experiments.results import Results
 from ipe.figures.style import CYCLE, new_figure, style
-from ipe.studies.updates.judging import ENTROPY, PAPER, by_case, step_sizes
+from ipe.studies.updates.judging import ENTROPY, KINDS, PAPER, by_case, fixed_lambdas, step_sizes
 
 GROUPS: dict[str, dict[str, str]] = {
     "another loss": {"absolute": "absolute error", "entropy-bonus": "entropy bonus 0.01", "fenchel": "Fenchel"},
@@ -59,16 +59,10 @@ def draw_lambda(results: Results) -> Figure:
     with style():
         figure = new_figure(5.2, 3.4)
         ax = figure.subplots()
-        for colour, marker, kind in zip(CYCLE, MARKERS, ("peng", "watkins"), strict=False):
-            points = {0.0: "one-step"} | ({1.0: "eight-steps"} if kind == "peng" else {})
-            points |= {
-                float(case.removeprefix(f"{kind}-")): case
-                for case in cases
-                if case.startswith(f"{kind}-") and not case.endswith(ENTROPY)
-            }
-            at = sorted(value for value, case in points.items() if case in cases)
+        for colour, marker, kind in zip(CYCLE, MARKERS, KINDS, strict=False):
+            fixed = fixed_lambdas(kind, cases)
             name = f"{kind.capitalize()}'s returns"
-            _errorbars(ax, at, [cases[points[value]] for value in at], f"{name}, fixed λ", colour, marker)
+            _errorbars(ax, list(fixed), list(fixed.values()), f"{name}, fixed λ", colour, marker)
             if f"{kind}-{ENTROPY}" in cases:
                 areas = cases[f"{kind}-{ENTROPY}"].auc
                 mean, error = areas.mean(), standard_error(areas)
@@ -77,8 +71,8 @@ def draw_lambda(results: Results) -> Figure:
         ax.set_xlabel("λ (0: one step; 1: eight steps)")
         ax.set_ylabel(QUANTITY)
         ax.grid(alpha=0.25, linewidth=0.5)
-        ax.legend()
-        figure.tight_layout()
+        figure.tight_layout(rect=(0, 0.16, 1, 1))
+        figure.legend(loc="lower center", ncols=2)
     return figure
 
 

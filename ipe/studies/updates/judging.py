@@ -32,6 +32,8 @@ NAMES = {
 """The cases of the sweeps, in words."""
 CLOSED_FORM = ("lift", "cross-entropy")
 ENTROPY = "entropy"
+KINDS = ("peng", "watkins")
+"""The kinds of mixed returns."""
 
 
 def by_case(results: Results) -> dict[str, list[Series]]:
@@ -66,29 +68,38 @@ def judge_lambda(part: str, results: Results) -> list[Claim]:
     lambda, for each kind of mixed returns."""
     cases = {case: settings[0] for case, settings in by_case(results).items()}
     claims = []
-    for kind in ("peng", "watkins"):
-        fixed = {case: one for case, one in cases.items() if case.startswith(f"{kind}-") and not case.endswith(ENTROPY)}
-        if f"{kind}-{ENTROPY}" not in cases or "one-step" not in cases or not fixed:
+    for kind in KINDS:
+        fixed = fixed_lambdas(kind, cases)
+        if f"{kind}-{ENTROPY}" not in cases or 0.0 not in fixed:
             continue
         ours, name = cases[f"{kind}-{ENTROPY}"], f"{kind.capitalize()}'s returns"
-        best = max(fixed, key=lambda case: float(fixed[case].auc.mean()))
-        told = f"the best fixed λ ({best.removeprefix(f'{kind}-')})"
+        best = max(fixed, key=lambda value: float(fixed[value].auc.mean()))
         claims += [
             _larger(
                 f"{part}-{kind}-beats-one-step", part,
                 f"{name} with λ from the evaluation policy's entropy have a larger area under the curve than returns "
                 "of one step.",
-                {"λ from entropy": ours, "one step": cases["one-step"]},
+                {"λ from entropy": ours, "one step": fixed[0.0]},
             ),
             _larger(
                 f"{part}-{kind}-beats-fixed", part,
                 f"{name} with λ from the evaluation policy's entropy have a larger area under the curve than with the "
                 "best fixed λ.",
-                {"λ from entropy": ours, told: fixed[best]},
+                {"λ from entropy": ours, f"the best fixed λ ({best:g})": fixed[best]},
                 " The fixed λ was chosen on the same runs.",
             ),
         ]  # fmt: skip
     return claims
+
+
+def fixed_lambdas(kind: str, cases: Mapping[str, Series]) -> dict[float, Series]:
+    """The settings of one kind of mixed returns with a fixed lambda, in the order of lambda. Lambda 0 is the return of
+    one step for both kinds, lambda 1 that of all steps for Peng's."""
+    names = {"one-step": 0.0} | ({"eight-steps": 1.0} if kind == "peng" else {})
+    for case in cases:
+        if case.startswith(f"{kind}-") and not case.endswith(ENTROPY):
+            names[case] = float(case.removeprefix(f"{kind}-"))
+    return {value: cases[case] for case, value in sorted(names.items(), key=lambda item: item[1]) if case in cases}
 
 
 def _best(settings: Sequence[Series]) -> Series:
