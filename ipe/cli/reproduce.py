@@ -348,8 +348,24 @@ class Updates(DeclaredStudy):
     NAME, MODULE, COMMAND = "updates", "ipe.studies.updates", "ipe.cli.updates"
 
 
+class Batches(DeclaredStudy):
+    """Learning from a fixed batch: data of three qualities by ways of acting, on three environments; an hour.
+
+    Parts: cart-pole, lunar-lander, frozen-lake (whose returns are computed exactly). On each, ten runs learn from data
+    of random, medium and expert quality; they act greedily, as IPE, epsilon-IPE and tau-IPE, beside conservative
+    Q-learning and cloning. --frames is the number of updates of a run. The same command goes on with what is in the
+    folder; --report only reads it.
+
+    examples:
+      ipe reproduce batches --only frozen-lake
+      ipe reproduce batches --report --out results/batches
+    """
+
+    NAME, MODULE, COMMAND = "batches", "ipe.studies.batches", "ipe.cli.batches"
+
+
 STUDIES: dict[str, type[Study]] = {
-    study.NAME: study for study in (SwitchStay, ReturnsStudy, LunarLander, Freeway, Exploration, Updates)
+    study.NAME: study for study in (SwitchStay, ReturnsStudy, LunarLander, Freeway, Exploration, Updates, Batches)
 }
 Overview.__doc__ = f"{Overview.__doc__}\n    studies:\n" + "\n".join(
     f"      {name.ljust(12)}  {(study.__doc__ or '').partition(chr(10))[0]}" for name, study in STUDIES.items()

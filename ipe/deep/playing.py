@@ -159,6 +159,23 @@ def agent(trained: Trained, seed: int, evaluation: int, behaviour: bool | str) -
     return act
 
 
+def policy_of(trained: Trained, seed: int, behaviour: bool | str, observations: NDArray[Any]) -> NDArray[np.float64]:
+    """The probabilities with which a trained seed acts by a behaviour (`Trained.acting`) in encoded observations, whose
+    first axis are the states; shape (n, A).
+
+    Raises:
+        InputError: the behaviour cannot be acted by.
+    """
+    settings, acts = trained.settings, trained.acting(behaviour)
+    net, numbers = architecture(settings, trained.spec), trained.numbers(seed, behaviour)
+    parameters = jax.tree.map(jnp.asarray, trained.networks[seed])
+    q, logits = outputs(net, parameters, jnp.asarray(observations), trained.spec.scale, settings.updates_policy)
+    view = View(q, logits, step=trained.step(seed))
+    pi = acts.act(view, {name: jnp.float32(value) for name, value in numbers.items()}).probabilities
+    found: NDArray[np.float64] = np.asarray(pi, np.float64)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
 def check_forgetful(behaviour: Behaviour) -> Behaviour:
     """The behaviour, if it can go on without what it has learned to remember, which is not kept with the networks; else
     it is refused."""
