@@ -9,14 +9,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ipe.analysis import bootstrap_interval
-from ipe.base.looks import LOOKS
+from ipe.base.looks import LOOKS, slots_for
 from ipe.figures.style import new_figure, style
 from ipe.studies.batches.cells import Cell
 from ipe.studies.batches.judging import returns_by
-from ipe.studies.batches.settings import TASKS, TRAININGS
+from ipe.studies.batches.settings import CLONING, CONSERVATIVE, TASKS, TRAININGS
 from ipe.studies.learning.evidence import SEED
 
-WAYS = tuple(way for training in TRAININGS for way in training.ways)
+WAYS: dict[str, str | int] = {way: acts for training in TRAININGS for way, acts in training.ways.items()}
+WAYS |= {CONSERVATIVE: 4, CLONING: 5}
+"""The ways of acting, each with the behaviour whose look it has in figures, or the number of a look."""
 LABELS = {task.name: task.label for task in TASKS}
 
 
@@ -30,15 +32,16 @@ def draw(results: Mapping[str, Sequence[Cell]]) -> Figure:
             found = returns_by(cells)
             of_data = {cell.quality: cell.of_data for cell in cells}
             best = next((cell.best for cell in cells), None)
-            for k, way in enumerate(WAYS):
+            looks = [LOOKS[slot] for slot in slots_for(list(WAYS.values()))]
+            for k, (way, look) in enumerate(zip(WAYS, looks, strict=True)):
                 at = [i for i, ways in enumerate(found.values()) if way in ways]
                 intervals = [bootstrap_interval(ways[way], seed=SEED) for ways in found.values() if way in ways]
                 means = np.array([interval.estimate for interval in intervals])
                 ends = np.array([[i.estimate - i.low, i.high - i.estimate] for i in intervals]).T
                 x = np.array(at) + 0.13 * (k - (len(WAYS) - 1) / 2)
                 ax.errorbar(
-                    x, means, ends, linestyle="none", color=LOOKS[k].colour, marker=LOOKS[k].marker, markersize=4,
-                    capsize=2, label=way,
+                    x, means, ends, linestyle="none", color=look.colour, marker=look.marker, markersize=4, capsize=2,
+                    label=way,
                 )  # fmt: skip
             for i, quality in enumerate(found):
                 ax.hlines(of_data[quality], i - 0.45, i + 0.45, color="0.35", linewidth=1.2,
@@ -54,7 +57,7 @@ def draw(results: Mapping[str, Sequence[Cell]]) -> Figure:
         for ax in panels:
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        columns = min(len(handles), 3 * len(results))
+        columns = min(len(handles), 2 * len(results))
         rows = -(-len(handles) // columns)
         figure.tight_layout(rect=(0, (0.12 + 0.2 * rows) / figure.get_figheight(), 1, 1))
         figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns)
