@@ -66,6 +66,19 @@ def test_images_are_left_as_they_are() -> None:
     assert th.equal(observations, before)
 
 
+def test_memory_for_images_is_used_again_and_shared_by_no_other_model() -> None:
+    first, second = model_of("images"), model_of("images")
+    observations = observations_of(first, 4)
+    given = prepared((first.q_net,), observations).given
+    kept = given.clone()
+    prepared((first.q_net,), observations_of(first, 2))  # as when the model acts between two updates
+    other = prepared((second.q_net,), 255 - observations).given
+    assert th.equal(given, kept)
+    assert th.allclose(other, 1.0 - kept, atol=1e-6)
+    again = prepared((first.q_net,), observations).given
+    assert again.data_ptr() == given.data_ptr() != other.data_ptr()
+
+
 @pytest.mark.parametrize("part", ["network", "features", "layers", "layer"])
 def test_hooks_are_heard(part: str) -> None:
     """Somebody who watches a part of the network sees it act and learn."""
