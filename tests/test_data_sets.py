@@ -166,6 +166,7 @@ class OnData(Oracle):
 CASES: dict[str, dict[str, Any]] = {
     "the paper's": {},
     "three steps": {"n_step": 3, "delta_steps": 2, "optimiser": {"kind": "adam"}},
+    "three mixed steps": {"n_step": 3, "traces": {"kind": "watkins", "decay_from": "coin"}},
     "no policy network": {"behaviour": "epsilon-greedy", "double_q": True},
 }
 
