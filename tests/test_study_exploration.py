@@ -260,7 +260,7 @@ def test_a_group_of_deep_tasks_is_run_chosen_reported_and_kept(
     words = ["reproduce", "exploration", "--only", "classic-control", "--workers", "1", "--out", str(tmp_path / "out")]
     assert main(words) == 0
     printed = capsys.readouterr().out
-    assert "last episodes of training" in printed
+    assert "greedy policy at the end" in printed
     page = (tmp_path / "out/report/classic-control.md").read_text(encoding="utf-8")
     assert "| ε-IPE | " in page
     first = load_results(tmp_path / "out/cartpole")
@@ -268,6 +268,9 @@ def test_a_group_of_deep_tasks_is_run_chosen_reported_and_kept(
     assert (len(first.sweep.settings), len(first.sweep.seeds)) == (2 + 2 * 10, 2)
     assert 2 <= len(fresh.sweep.settings) <= 4
     assert len(fresh.sweep.seeds) == 3
+    evaluations = fresh.evaluations_of(0)
+    assert evaluations["frame"].to_pylist() == [400] * 3
+    assert {len(returns) for returns in evaluations["returns"].to_pylist()} == {deep_part.GREEDY_EPISODES}
     assert not set(fresh.sweep.seeds) & set(first.sweep.seeds)
     assert main([*words, "--report"]) == 0
     assert (tmp_path / "out/report/classic-control.md").read_text(encoding="utf-8") == page

@@ -16,6 +16,7 @@ import numpy as np
 from ipe.analysis.series import read_groups
 from ipe.base.arrays import Array
 from ipe.behaviours import BEHAVIOURS
+from ipe.deep.evaluating import Evaluating
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting, Sweep
 from ipe.experiments.grids import make_sweep
@@ -25,6 +26,8 @@ from ipe.studies.learning.confirming import FIRST_FRESH
 UNIFORM = "uniform"
 VALUE_STEP_SIZES = (3e-4, 1e-3)
 """The step sizes of the Q-network, the same for all behaviours."""
+GREEDY_EPISODES = 20
+"""The number of greedy episodes with the last networks of every fresh run."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,9 @@ def fresh_sweep(task: DeepTask, sweep: Sweep, chosen: Chosen, runs: int | None =
         case = settings_of_case(sweep, name)
         settings += [case[i] for i in sorted({index, chosen.per_task[task.name][name]})]
     seeds = list(range(FIRST_FRESH, FIRST_FRESH + count))
-    return Sweep(f"{task.name}: fresh runs of the chosen settings", seeds, settings, one_at_a_time=False)
+    at_the_end = Evaluating(every=settings[0].frames, episodes=GREEDY_EPISODES)
+    title = f"{task.name}: fresh runs of the chosen settings"
+    return Sweep(title, seeds, settings, one_at_a_time=False, evaluating=at_the_end)
 
 
 def settings_of_case(sweep: Sweep, name: str) -> list[Setting]:

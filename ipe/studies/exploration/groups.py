@@ -39,8 +39,6 @@ from ipe.studies.exploration.scores import Choice
 from ipe.studies.exploration.tables import family_table, tuned_table, untuned_table
 
 FRESH = "fresh"
-LAST = "last episodes of training"
-"""What the column about the ends of runs is called: the mean return of the last episodes, normalised as the scores."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def report_group(group: str, out: Path) -> tuple[Path, str]:
         The page that was written, and its first table.
     """
     findings = findings_of_group(group, out)
-    first, second = untuned_table(findings, end=LAST), tuned_table(findings, end=LAST)
+    first, second = untuned_table(findings), tuned_table(findings)
     lines = [
         f"# {group}",
         "",
@@ -176,5 +174,7 @@ def _choice(
         width = chosen.high[task] - chosen.low[task]
         words[task] = ", ".join(f"{path} {value:g}" for path, value in setting.varied.items())
         scores[task] = np.asarray((runs.auc - chosen.low[task]) / width)
-        ends[task] = np.asarray((runs.final - chosen.low[task]) / width)
+        if runs.evaluated is None:
+            raise InputError(f"{task}-{FRESH}: the runs of {setting.name!r} have no greedy evaluation at their end")
+        ends[task] = np.asarray((runs.evaluated[:, -1] - chosen.low[task]) / width)
     return Choice(words, scores, ends)

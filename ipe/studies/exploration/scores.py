@@ -34,7 +34,7 @@ class Choice:
         settings: the setting of each task, in words.
         scores: for each task the normalised scores of the fresh runs.
         ends: for each task where the fresh runs ended: the greedy policy's part of the way from the uniform policy's
-            value to the optimal one; of deep runs, the normalised mean return of the last episodes.
+            value to the optimal one; of deep runs, the normalised mean return of greedy episodes at the end.
     """
 
     settings: dict[str, str]

@@ -9,10 +9,10 @@ from ipe.analysis import Interval
 from ipe.studies.exploration.findings import Findings
 
 END = "greedy policy at the end"
-"""What the column of `Choice.ends` is called for tabular tasks."""
+"""What the column of `Choice.ends` is called."""
 
 
-def untuned_table(findings: Findings, against: str = "epsilon-ipe", end: str = END) -> str:
+def untuned_table(findings: Findings, against: str = "epsilon-ipe") -> str:
     """The first table: one setting for all tasks, what that costs against the best setting for each task, and a column
     about the ends of runs; all contenders are compared with one."""
     others = [row.contender.name for row in findings.rows if row.contender.name != against]
@@ -36,12 +36,12 @@ def untuned_table(findings: Findings, against: str = "epsilon-ipe", end: str = E
     label = next((row.contender.label for row in findings.rows if row.contender.name == against), against)
     head = (
         "behaviour", "its setting", "mean over families", "IQM over runs", "rank", f"beats {label}", "p (Holm)",
-        end, "price of not tuning",
+        END, "price of not tuning",
     )  # fmt: skip
     return _markdown(head, lines)
 
 
-def tuned_table(findings: Findings, end: str = END) -> str:
+def tuned_table(findings: Findings) -> str:
     """The second table: the best setting for each task; and settings for kinds of tasks that did not choose them."""
     rows = sorted(findings.rows, key=lambda row: -row.mean["per task"].estimate)
     unseen = "unseen" in rows[0].mean
@@ -52,7 +52,7 @@ def tuned_table(findings: Findings, end: str = END) -> str:
         minutes = "" if math.isnan(row.seconds) else f"{row.seconds / 60:.1f}"
         cells = [_words(best[0]), _words(best[1]), _words(row.rank["per task"], ".1f"), _words(best[2])]
         lines.append((row.contender.label, *cells, *(_words(each) for each in other), minutes))
-    head = ("behaviour", "best for each task: mean over families", "IQM over runs", "rank", end)
+    head = ("behaviour", "best for each task: mean over families", "IQM over runs", "rank", END)
     more = ("unseen family: mean over families", "its price") if unseen else ()
     return _markdown((*head, *more, "core-minutes"), lines)
 
