@@ -21,8 +21,8 @@ from ipe.audit import (
     make_transitions,
     minari_transitions,
 )
-from ipe.audit.runs import collect_run
 from ipe.deep import paper_settings
+from ipe.deep.collecting import collect_run
 from ipe.deep.environments import make_environment
 from ipe.deep.networks import forward, initial_parameters
 from ipe.deep.programs import architecture

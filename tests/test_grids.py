@@ -72,15 +72,17 @@ def test_the_appendix_ships() -> None:
 
 @pytest.mark.parametrize(("name", "seeds", "frames"), [("cart-pole", 30, 50_000), ("lunar-lander", 10, 200_000)])
 def test_the_comparison_of_policy_updates_ships(name: str, seeds: int, frames: int) -> None:
-    """Every policy update of the deep agent, with policy step sizes over three orders of magnitude."""
+    """Every policy update of the deep agent, with policy step sizes over three orders of magnitude; on LunarLander the
+    paper's and those with a closed form over five."""
     sweep = read_sweep(f"{name}-updates")
     assert len(sweep.seeds) == seeds
     assert {each.settings.frames for each in sweep.settings} == {frames}
-    sizes = {each.settings.policy_step_size for each in sweep.settings}
+    sizes = [each.settings.policy_step_size for each in sweep.settings if each.case == "natural"]
     assert max(sizes) / min(sizes) == pytest.approx(1000)
     tried = {each.settings.policy_update for each in sweep.settings}
     assert tried == set(deep_updates())
-    assert len(sweep.settings) == (len(tried) + 4) * len(sizes)  # entropy bonus, three steps in two ways, conservative
+    cases = len(tried) + 4  # entropy bonus, three steps in two ways, conservative
+    assert len(sweep.settings) == cases * len(sizes) + (6 if name == "lunar-lander" else 0)
 
 
 @pytest.mark.parametrize("name", APPENDIX)

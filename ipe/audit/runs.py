@@ -13,20 +13,15 @@ from ipe.audit.auditing import Networks, audit_networks
 from ipe.audit.fitting import Fit, logits
 from ipe.audit.result import Audit
 from ipe.audit.support import support_of
-from ipe.base.numbers import seed_number, whole_number
+from ipe.deep.collecting import FRAMES, collect_run
 from ipe.deep.data import encoded
-from ipe.deep.environments import EnvironmentFailure, make_environment
-from ipe.deep.playing import Trained, agent, evaluation_seed
+from ipe.deep.playing import Trained
 from ipe.deep.programs import architecture, policy_architecture
-from ipe.deep.transitions import Transitions, stack_transitions
+from ipe.deep.transitions import Transitions
 from ipe.entropy import softmax
-from ipe.errors import InputError
 from ipe.experiments.data_sets import read_run_data
 from ipe.experiments.evaluation import choose_seeds
 from ipe.experiments.trained import read_trained
-
-FRAMES = 5000
-"""How many transitions are collected unless another number is asked for."""
 
 
 def audit_run(
@@ -92,32 +87,6 @@ def audit_run(
         tolerance=tolerance,
     )
     return dataclasses.replace(found, support=support)
-
-
-def collect_run(trained: Trained, seed: int, frames: int = FRAMES, draws: int = 0) -> Transitions:
-    """Collect so many transitions by the behaviour of a trained seed, in episodes that training has not seen."""
-    check_collection(frames, draws)
-    environment = make_environment(trained.environment, evaluation_seed(draws, seed))
-    act = agent(trained, seed, draws, behaviour=True)
-    rows: list[tuple[Any, int, float, Any, bool]] = []
-    try:
-        observation = environment.reset()
-        while len(rows) < frames:
-            action = act(observation).action
-            step = environment.step(action)
-            rows.append((observation, action, step.reward, step.observation, step.terminated))
-            observation = environment.reset() if step.terminated or step.truncated else step.observation
-    except EnvironmentFailure as failure:
-        raise InputError(f"seed {seed}: the environment failed {failure}") from None
-    finally:
-        environment.close()
-    return stack_transitions(rows)
-
-
-def check_collection(frames: int, draws: int) -> None:
-    """Refuse a wrong number of transitions to collect, or a wrong seed of their episodes."""
-    whole_number(frames, "frames", 1)
-    seed_number(draws, "draws")
 
 
 def _numbered(batch: Transitions, trained: Trained) -> Transitions | None:

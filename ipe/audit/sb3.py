@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ipe.audit.auditing import Networks, audit_networks, refuse_refit
 from ipe.audit.fitting import Fit
 from ipe.audit.result import Audit
-from ipe.audit.runs import FRAMES, check_collection
 from ipe.base.packages import missing_package
 from ipe.behaviours import epsilon_greedy, sample
+from ipe.deep.collecting import FRAMES, check_collection
 from ipe.deep.environments.failure import EnvironmentFailure, one_line
 from ipe.deep.transitions import Transitions, check_below, stack_transitions
 from ipe.entropy import softmax

@@ -19,9 +19,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ipe.audit.runs import collect_run
 from ipe.base.atomic import write_bytes
 from ipe.base.sealed import read_sealed, sealed_bytes
+from ipe.deep.collecting import collect_run
 from ipe.deep.defaults import default_settings
 from ipe.deep.machine import describe_machine, versions
 from ipe.deep.transitions import Transitions, load_transitions, save_transitions
