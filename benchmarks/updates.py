@@ -6,7 +6,7 @@
 
 All updates train in one process, in turn, on eight seeds in one batch, with epsilon-IPE behaviour; the best of the
 rounds counts. Processor time does not count other programs' turns on the same core. `conservative` is a behaviour and
-no update: its policy network imitates an average of greedy policies.
+no update: its policy network imitates an average of greedy policies. The last five are returns of the value update.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ CASES: dict[str, dict[str, Any]] = {
     "3 steps": {"delta_steps": 3},
     "3 steps, corrected": CORRECTED,
     "conservative": {"behaviour": "conservative"},
+    "return of 3 steps": {"n_step": 3},
+    "1 to 3 mixed": {"n_step": 3, "traces": {"kind": "peng"}},
+    "mixed by entropy": {"n_step": 3, "traces": {"kind": "peng", "decay_from": "actions"}},
+    "1 to 8 mixed": {"n_step": 8, "traces": {"kind": "peng"}},
+    "8 mixed by entropy": {"n_step": 8, "traces": {"kind": "peng", "decay_from": "actions"}},
 }
 FIRST = "paper"
 
