@@ -82,6 +82,10 @@ def test_the_help_of_a_study_names_its_parts(name: str) -> None:
         parts = [part.name for part in declared.PARTS]
     elif name == "exploration":
         parts = [declared.TABULAR, *declared.group_names()]
+    elif name == "updates":
+        parts = list(declared.PARTS)
+    elif name == "batches":
+        parts = [task.name for task in declared.TASKS]
     else:
         parts = list(declared.STUDY.sweeps())
     text = " ".join((STUDIES[name].__doc__ or "").split())

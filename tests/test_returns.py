@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from ipe.base.arrays import Array
+from ipe.entropy import distrust
 from ipe.errors import InputError
 from ipe.mdp import FiniteMDP
-from ipe.tabular import distrust, simulate
+from ipe.tabular import simulate
 from ipe.tabular.returns import Returns, discount
 from ipe.zoo import garnet, switch_stay
 from tests.strategies import random_mdp

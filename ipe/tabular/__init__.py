@@ -9,12 +9,11 @@ setting of a sweep in one compiled program.
 """
 
 from ipe import behaviours as _behaviours
-from ipe.entropy import distrust
 from ipe.tabular import parameters as _parameters
 from ipe.tabular.results import TabularRuns
 from ipe.tabular.simulation import simulate
 
-__all__ = ["BEHAVIOURS", "PARAMETERS", "UPDATES", "TabularRuns", "distrust", "simulate"]
+__all__ = ["BEHAVIOURS", "PARAMETERS", "UPDATES", "TabularRuns", "simulate"]
 
 BEHAVIOURS: dict[str, tuple[str, ...]]
 UPDATES: dict[str, tuple[str, ...]]

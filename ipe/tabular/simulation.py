@@ -87,7 +87,7 @@ def simulate(
         traces: "watkins" or "peng" for the returns of :math:`Q(\lambda)` in Q-learning, with the parameter trace_decay,
             which is :math:`\lambda`; "none": the target spans one step (`ipe.tabular.returns`).
         trace_decay_from: what sets :math:`\lambda` of each state: "number" (the parameter), or the entropy of the
-            evaluation policy, over "actions" or as a "coin" (`ipe.tabular.distrust`): long returns where the values
+            evaluation policy, over "actions" or as a "coin" (`ipe.entropy.distrust`): long returns where the values
             are not to be trusted.
         discount_from: what sets the discount of Q-learning's target, in the same words: the parameter learning_gamma,
             or shorter horizons where the values are not to be trusted, never below the parameter least_gamma. The

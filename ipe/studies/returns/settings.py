@@ -39,7 +39,7 @@ TASKS = (
 
 TRACES = ("watkins", "peng")
 SOURCES = ("actions", "coin")
-"""The two ways in which entropy sets a number: see `ipe.tabular.distrust`."""
+"""The two ways in which entropy sets a number: see `ipe.entropy.distrust`."""
 
 
 class ReturnsSettings(BaseModel):
