@@ -58,6 +58,19 @@ def test_outputs_are_those_of_the_networks_when_they_are_called(case: str) -> No
             th.testing.assert_close(output(network, part), network(rows), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_are_those_of_the_networks_when_they_are_called(case: str) -> None:
+    model = model_of(case)
+    network, observations = model.q_net, observations_of(model, 4)
+    found = []
+    for outputs in (output(network, prepared((network,), observations)), network(observations)):
+        network.zero_grad()
+        (outputs * th.arange(outputs.numel()).reshape(outputs.shape)).sum().backward()
+        found.append([parameter.grad.clone() for parameter in network.parameters()])
+    for ours, theirs in zip(*found, strict=True):
+        th.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
 def test_images_are_left_as_they_are() -> None:
     model = model_of("images")
     observations = observations_of(model, 3)
@@ -77,6 +90,17 @@ def test_memory_for_images_is_used_again_and_shared_by_no_other_model() -> None:
     assert th.allclose(other, 1.0 - kept, atol=1e-6)
     again = prepared((first.q_net,), observations).given
     assert again.data_ptr() == given.data_ptr() != other.data_ptr()
+
+
+def test_a_model_that_acted_in_inference_mode_can_learn() -> None:
+    model = model_of("images")
+    observations = observations_of(model, 7)
+    with th.inference_mode():
+        model.policy.explore(observations)
+    model.policy.explore(observations)
+    networks = (model.q_net, model.policy.policy_net)
+    assert not any(prepared(networks, observations).given.is_inference() for _ in range(2))
+    model.learn(20, reset_num_timesteps=False)
 
 
 @pytest.mark.parametrize("part", ["network", "features", "layers", "layer"])

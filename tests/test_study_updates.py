@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ pytest.importorskip("gymnasium")
 
 from ipe.cli import main
 from ipe.experiments.declared import Setting
-from ipe.studies.updates import PARTS, report_updates, sweeps
+from ipe.experiments.results import load_results
+from ipe.studies.updates import PARTS, report_updates, run_updates, sweeps
 from ipe.studies.updates.drawing import GROUPS, draw_lambda, draw_updates
 from ipe.studies.updates.judging import NAMES, PAPER, by_case, fixed_lambdas, judge_lambda, judge_updates
 from tests.sweep_results import simulated_results
@@ -46,6 +49,16 @@ def test_the_verdicts_say_which_updates_are_better_at_their_best() -> None:
 def test_without_runs_of_the_papers_update_there_is_nothing_to_compare_with() -> None:
     sweep = sweeps(["cart-pole"], runs=1, frames=5000)["cart-pole"]
     assert judge_updates("cart-pole", simulated_results(sweep, level=level)) == []
+
+
+def test_a_case_with_missing_runs_is_not_judged() -> None:
+    sweep = sweeps(["cart-pole"], runs=3, frames=5000)["cart-pole"]
+    results = simulated_results(sweep, level=level)
+    missing = next(i for i, setting in enumerate(sweep.settings) if setting.case == "natural")
+    results = replace(results, missing=[(missing, 0)])
+    names = {claim.name for claim in judge_updates("cart-pole", results)}
+    assert "cart-pole-natural-earns-more" not in names
+    assert "cart-pole-fenchel-earns-more" in names
 
 
 def test_lambda_from_entropy_is_compared_with_one_step_and_with_the_best_fixed_value() -> None:
@@ -92,17 +105,21 @@ def test_the_figures_have_a_line_for_every_setting_with_runs() -> None:
 @pytest.mark.slow
 def test_a_study_is_stopped_goes_on_and_is_reported_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    words = ["reproduce", "updates", "--only", "cart-pole-lambda", "--runs", "2", "--frames", "300"]
-    assert main([*words, "--workers", "1", "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "4 claims" in said
+    sizes: dict[str, Any] = {"only": ["cart-pole-lambda"], "runs": 2, "frames": 300, "workers": 1}
+    stopped = run_updates(out, callback=lambda part, sweep, progress: progress.done >= 3, **sizes)
+    assert stopped.status == "stopped"
+    assert 0 < len(load_results(out / "cart-pole-lambda").outcomes) < 20
+    result = run_updates(out, **sizes)
+    assert result.status == "done"
+    assert len(result.claims) == 4
     page, claims = out / "report" / "cart-pole-lambda" / "report.html", out / "claims.json"
     assert page.is_file()
     before = claims.read_bytes()
-    assert len(json.loads(before)) == 4
     claims.unlink()
     assert main(["reproduce", "updates", "--report", "--out", str(out)]) == 0
+    assert "4 claims" in capsys.readouterr().out
     assert claims.read_bytes() == before
+    assert len(json.loads(before)) == 4
 
 
 def test_wrong_uses_are_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from ipe.cli.interrupt import stoppable
 from ipe.cli.next_steps import next_line
 from ipe.cli.program import DONE
 from ipe.cli.verdicts import print_claims
+from ipe.errors import InputError
 
 
 def run(study: Any) -> int:
@@ -18,6 +19,8 @@ def run(study: Any) -> int:
     from ipe.studies.batches.drawing import table
 
     chosen = tasks(study.parts, study.runs, study.frames)
+    if study.report and study.parts:
+        raise InputError("--only has no effect with --report, which reports on all that is in the folder")
     if study.plan:
         return _plan(chosen)
     if not study.report:

@@ -348,12 +348,13 @@ class Updates(DeclaredStudy):
     NAME, MODULE, COMMAND = "updates", "ipe.studies.updates", "ipe.cli.updates"
 
 
+@dataclass(frozen=True)
 class Batches(DeclaredStudy):
-    """Learning from a fixed batch: data of three qualities by ways of acting, on three environments; an hour.
+    """Learning from a fixed batch: data of three qualities by ways of acting, on three environments; an hour or two.
 
     Parts: cart-pole, lunar-lander, frozen-lake (whose returns are computed exactly). On each, ten runs learn from data
     of random, medium and expert quality; they act greedily, as IPE, epsilon-IPE and tau-IPE, beside conservative
-    Q-learning and cloning. --frames is the number of updates of a run. The same command goes on with what is in the
+    Q-learning and cloning. The first and the last take some minutes each. The same command goes on with what is in the
     folder; --report only reads it.
 
     examples:
@@ -362,6 +363,9 @@ class Batches(DeclaredStudy):
     """
 
     NAME, MODULE, COMMAND = "batches", "ipe.studies.batches", "ipe.cli.batches"
+
+    frames: int | None = option("How many updates each run on a data set gets.", None, shown="as declared")
+    plan: bool = flag("Only say what there is to do.")
 
 
 STUDIES: dict[str, type[Study]] = {

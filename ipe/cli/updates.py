@@ -10,6 +10,7 @@ from ipe.cli.next_steps import next_line
 from ipe.cli.program import DONE, FAILED
 from ipe.cli.sweep_progress import show_sweep, sweep_title
 from ipe.cli.verdicts import print_claims
+from ipe.errors import InputError
 
 
 def run(study: Any) -> int:
@@ -17,6 +18,8 @@ def run(study: Any) -> int:
     from ipe.studies.updates import report_updates, run_updates, sweeps
 
     parts = sweeps(study.parts, study.runs, study.frames)
+    if study.report and study.parts:
+        raise InputError("--only has no effect with --report, which reports on all that is in the folder")
     if study.plan:
         return _plan(study, parts)
     if study.report:

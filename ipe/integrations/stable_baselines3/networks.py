@@ -7,6 +7,7 @@ three networks on one minibatch that is a tenth of an update on images.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -112,12 +113,13 @@ def _pixels_last(observations: Any) -> Any:
 
 
 def _memory(network: Any, images: Any) -> Any:
-    """Memory for the numbers of some images, laid out as these are: the same as before for a network and as many
-    images. New memory for a minibatch of images costs as much as a twentieth of an update."""
-    key = (tuple(images.shape), images.stride(), images.device)
+    """Memory for the numbers of some images, laid out as these are: the same as before for a network, a thread and as
+    many images. New memory for a minibatch of images costs as much as a twentieth of an update."""
+    key = (get_ident(), tuple(images.shape), images.stride(), images.device)
     kept = _MEMORY.setdefault(network, {})
     if key not in kept:
         if len(kept) == _SIZES:
             kept.clear()
-        kept[key] = th.empty_like(images, dtype=th.float32)
+        with th.inference_mode(False):  # what is made in that mode can be written to in no other
+            kept[key] = th.empty_like(images, dtype=th.float32)
     return kept[key]

@@ -3,16 +3,19 @@
 ::
 
     OUT/cart-pole/medium-ipe.json          what each run of a training earned, by way of acting; sealed
-    OUT/cart-pole/work/medium/source       the training of the network that made the data
-    OUT/cart-pole/work/medium/data.npz     the data
-    OUT/cart-pole/work/medium/ipe          the training on the data
+    OUT/cart-pole/work/KEY/medium/source   the training of the network that made the data
+    OUT/cart-pole/work/KEY/medium/data.npz the data
+    OUT/cart-pole/work/KEY/medium/ipe      the training on the data
 
 The files at the top are all that the report reads. The folder `work` can be deleted, and is made again for what is
-missing. A training that was stopped goes on.
+missing. A training that was stopped goes on; KEY stands for all that is declared, so that no training goes on with
+other numbers.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,18 +53,23 @@ class Cell:
         quality: the quality of the data.
         training: the training's name.
         returns: the mean return of each run, by way of acting.
-        of_data: the mean return of the policy that made the data.
+        of_data: the returns of episodes of the policy that made the data; one number if it is exact.
         best: the largest expected return there is, if it is computed exactly; else None.
-        seeds: the number of runs that were declared.
+        seeds: the number of runs that were declared. Runs that diverged have no return.
     """
 
     task: str
     quality: str
     training: str
     returns: dict[str, list[float]]
-    of_data: float
+    of_data: list[float]
     best: float | None
     seeds: int
+
+    @property
+    def data_return(self) -> float:
+        """The mean return of the policy that made the data."""
+        return sum(self.of_data) / len(self.of_data)
 
 
 class Batch:
@@ -86,14 +94,14 @@ class Batch:
         return load_transitions(file)
 
     @cached_property
-    def of_data(self) -> float:
-        """The mean return of the policy that made the data."""
+    def of_data(self) -> list[float]:
+        """The returns of episodes of the policy that made the data; its expected return if that is known exactly."""
         if self.task.exact:
-            return exact.expected_return(self.table, exact.epsilon_optimal(self.table, self.source.epsilon))
+            return [exact.expected_return(self.table, exact.epsilon_optimal(self.table, self.source.epsilon))]
         self._train_source()
         which: Any = self.source.which
         found = evaluate(self._source, episodes=SOURCE_EPISODES, behaviour=True, which=which)
-        return float(found.mean)
+        return [float(each) for seed in found.seeds for each in seed.returns]
 
     @property
     def _source(self) -> Path:
@@ -117,11 +125,17 @@ class Batch:
 
 
 def train_or_resume(folder: Path, settings: Any, *, processes: int | None, **options: Any) -> None:
-    """Train, or go on with the training that is in the folder."""
+    """Train, or go on with the training that is in the folder.
+
+    Raises:
+        InputError: some seeds could not be trained.
+    """
     if folder.exists() and any(folder.iterdir()):
-        resume(folder, processes=processes, progress=False)
+        result = resume(folder, processes=processes, progress=False)
     else:
-        train(settings, out=folder, processes=processes, progress=False, **options)
+        result = train(settings, out=folder, processes=processes, progress=False, **options)
+    if result.status != "done":
+        raise InputError(f"{folder}: the training {result.status}: {'; '.join(result.notes) or 'no reason is known'}")
 
 
 def run_task(folder: Path, task: Task, processes: int | None, tell: Callable[[str, int, int], None]) -> None:
@@ -137,14 +151,15 @@ def run_task(folder: Path, task: Task, processes: int | None, tell: Callable[[st
         InputError: the folder has results of another declaration.
     """
     plan = [(quality, training) for quality in task.sources for training in TRAININGS]
-    batches = {quality: Batch(folder / WORK / quality, task, quality, processes) for quality in task.sources}
+    work = folder / WORK / _key(task)
+    batches = {quality: Batch(work / quality, task, quality, processes) for quality in task.sources}
     for done, (quality, training) in enumerate(plan):
         file = file_of(folder, quality, training.name)
         if file.exists():
             read_cell(file, task)
             continue
         tell(f"{quality} data, {training.name}", done, len(plan))
-        write_bytes(file, sealed_bytes(_learned(folder, task, batches[quality], training), "returns"))
+        write_bytes(file, sealed_bytes(_learned(task, batches[quality], training), "returns"))
 
 
 def file_of(folder: Path, quality: str, training: str) -> Path:
@@ -173,16 +188,18 @@ def _declared(task: Task) -> dict[str, Any]:
     return {**task.declared(), "sources": {name: dict(vars(each)) for name, each in task.sources.items()}}
 
 
-def _learned(folder: Path, task: Task, batch: Batch, training: Training) -> dict[str, Any]:
-    run = folder / WORK / batch.quality / training.name
+def _key(task: Task) -> str:
+    """Some hexadecimal digits that stand for all that is declared of a task."""
+    return hashlib.sha256(json.dumps(_declared(task), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _learned(task: Task, batch: Batch, training: Training) -> dict[str, Any]:
+    run = batch.folder / training.name
     settings = default_settings(
         task.environment, training.behaviour, frames=task.updates, target_period=task.target_period,
         **task.fields, **training.fields,
     )  # fmt: skip
     train_or_resume(run, settings, processes=batch.processes, seeds=task.seeds, data=batch.data)
-    best = None
-    if task.exact:
-        best = exact.expected_return(batch.table, exact.epsilon_optimal(batch.table, 0.0))
     return {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -191,7 +208,7 @@ def _learned(folder: Path, task: Task, batch: Batch, training: Training) -> dict
         "training": training.name,
         "returns": {way: _returns(task, batch, run, behaviour) for way, behaviour in training.ways.items()},
         "of_data": batch.of_data,
-        "best": best,
+        "best": exact.largest_return(batch.table) if task.exact else None,
         "versions": versions(),
         "machine": describe_machine(),
     }

@@ -30,7 +30,7 @@ def draw(results: Mapping[str, Sequence[Cell]]) -> Figure:
         panels = figure.subplots(1, len(results), squeeze=False)[0]
         for ax, (task, cells) in zip(panels, results.items(), strict=True):
             found = returns_by(cells)
-            of_data = {cell.quality: cell.of_data for cell in cells}
+            of_data = {cell.quality: cell.data_return for cell in cells}
             best = next((cell.best for cell in cells), None)
             looks = [LOOKS[slot] for slot in slots_for(list(WAYS.values()))]
             for k, (way, look) in enumerate(zip(WAYS, looks, strict=True)):
@@ -73,7 +73,7 @@ def table(cells: Sequence[Cell]) -> str:
         if any(way in ways for ways in found.values()):
             row = [_cell(ways[way]) if way in ways else "" for ways in found.values()]
             lines.append(f"| {way} | " + " | ".join(row) + " |")
-    of_data = {cell.quality: cell.of_data for cell in cells}
+    of_data = {cell.quality: cell.data_return for cell in cells}
     lines.append("| the policy that made the data | " + " | ".join(_number(of_data[q]) for q in found) + " |")
     return "\n".join(lines) + "\n"
 

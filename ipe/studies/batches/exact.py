@@ -46,6 +46,16 @@ def expected_return(mdp: FiniteMDP, pi: Array, steps: int = STEPS) -> float:
     return float(mdp.start @ v)
 
 
+def largest_return(mdp: FiniteMDP, steps: int = STEPS) -> float:
+    r"""The largest expected undiscounted return of an episode of so many steps, over policies that may look at how many
+    steps are left: :math:`v_{k+1}(s) = \max_a \big(r(s,a) + \sum_{s'} P(s'|s,a) v_k(s')\big)`."""
+    assert mdp.start is not None
+    v = np.zeros(mdp.n_states)
+    for _ in range(steps):
+        v = q_from_v(mdp, v / mdp.gamma).max(axis=1)
+    return float(mdp.start @ v)
+
+
 def epsilon_optimal(mdp: FiniteMDP, epsilon: float) -> Array:
     """The policy that is epsilon-greedy with respect to the optimal values, shape (S, A)."""
     q = optimal_values(mdp).q
@@ -71,10 +81,10 @@ def collect(environment: str, pi: Array, transitions: int, seed: int) -> Transit
 
 
 def returns_of(trained: Trained, mdp: FiniteMDP, behaviour: bool | str) -> list[float]:
-    """The expected return of each trained seed, acting by a behaviour."""
+    """The expected return of each trained seed that did not diverge, acting by a behaviour."""
     observations: NDArray[Any] = np.eye(trained.spec.observation_shape[0], dtype=trained.spec.dtype)
-    found = []
-    for seed in trained.seeds:
+    found, unusable = [], trained.unusable()
+    for seed in (each for each in trained.seeds if each not in unusable):
         pi = np.full((mdp.n_states, mdp.n_actions), 1.0 / mdp.n_actions)
         pi[: len(observations)] = policy_of(trained, seed, behaviour, observations)
         found.append(expected_return(mdp, pi))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ipe.analysis import Claim, Interval, bootstrap_interval, difference_interval
+from ipe.analysis import Claim, Interval, difference_interval
 from ipe.analysis.claims import Verdict
 from ipe.studies.batches.cells import Cell
 from ipe.studies.batches.settings import CLONING, CONSERVATIVE, GREEDY, POLICIES
-from ipe.studies.learning.evidence import SEED, above, both
+from ipe.studies.learning.evidence import SEED, above
 
 Returns = Mapping[str, Mapping[str, Sequence[float]]]
 """The mean return of each run, by quality of the data and way of acting."""
+DATA = "the data"
 
 
 def returns_by(cells: Sequence[Cell]) -> dict[str, dict[str, list[float]]]:
@@ -23,8 +24,7 @@ def returns_by(cells: Sequence[Cell]) -> dict[str, dict[str, list[float]]]:
 
 
 def judge(task: str, cells: Sequence[Cell]) -> list[Claim]:
-    """The verdicts on the ways of acting on one task. A sentence is about data of all qualities: it holds if it holds
-    for each, and depends if they differ."""
+    """The verdicts on the ways of acting on one task. A sentence is about data of all qualities (`of_all`)."""
     found, of_data = returns_by(cells), {cell.quality: cell.of_data for cell in cells}
     claims = [
         _better(task, f"{way} beats greedy", f"acting as {way} on the evaluation policy earns more than acting "
@@ -39,22 +39,11 @@ def judge(task: str, cells: Sequence[Cell]) -> list[Claim]:
         _better(task, "CQL beats cloning", "conservative Q-learning earns more than cloning", found, CONSERVATIVE,
                 CLONING),
     ]  # fmt: skip
-    above_data = {
-        quality: (bootstrap_interval(ways[CONSERVATIVE], seed=SEED), of_data[quality])
-        for quality, ways in found.items()
-        if CONSERVATIVE in ways
-    }
-    if above_data:
-        finding = "; ".join(
-            f"{quality} data {_words(interval)}, the data {bar:.4g}" for quality, (interval, bar) in above_data.items()
-        )
-        claims.append(
-            _claim(
-                task, "CQL beats the data", "conservative Q-learning earns more than the policy that made the data",
-                [above(interval, bar) for interval, bar in above_data.values()], finding,
-                {quality: interval.estimate - bar for quality, (interval, bar) in above_data.items()},
-            )
-        )  # fmt: skip
+    with_data = {quality: {**ways, DATA: of_data[quality]} for quality, ways in found.items()}
+    claims.append(
+        _better(task, "CQL beats the data", "conservative Q-learning earns more than the policy that made the data",
+                with_data, CONSERVATIVE, DATA)
+    )  # fmt: skip
     return [claim for claim in claims if claim is not None]
 
 
@@ -84,7 +73,20 @@ def _claim(
 ) -> Claim:
     slug = f"{task}-{name.replace('ε', 'epsilon').replace('τ', 'tau').replace(' ', '-').lower()}"
     sentence = f"On data of every quality, {words}."
-    return Claim(slug, task, sentence, both(*verdicts), f"Mean return: {finding}.", numbers, addition=True)
+    return Claim(slug, task, sentence, of_all(verdicts), f"Mean return: {finding}.", numbers, addition=True)
+
+
+def of_all(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on a sentence about data of every quality, from those for each: it holds if it holds for each, does
+    not hold if it is refuted for some and holds for none, and depends otherwise.
+
+    Example:
+        >>> of_all(["holds", "holds"]), of_all(["depends", "does not hold"]), of_all(["holds", "does not hold"])
+        ('holds', 'does not hold', 'depends')
+    """
+    if set(verdicts) == {"holds"}:
+        return "holds"
+    return "does not hold" if "does not hold" in verdicts and "holds" not in verdicts else "depends"
 
 
 def _words(interval: Interval) -> str:

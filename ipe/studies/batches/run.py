@@ -97,7 +97,7 @@ def report_batches(out: Path) -> Report:
     every = [claim for part in claims.values() for claim in part]
     lines = [f"# {TITLE}", "", "![Mean return of every way of acting, by quality of the data](batches.png)", ""]
     for task, cells in results.items():
-        runs = f"{cells[0].seeds} runs; mean return, and a 95% bootstrap interval over runs."
+        runs = f"{cells[0].seeds} runs; mean return, and a 95% bootstrap interval over runs.{_fewer(cells)}"
         truth = "" if cells[0].best is None else f" Returns are exact; the optimum is {cells[0].best:.3f}."
         lines += [f"## {LABELS[task]}", "", runs + truth, "", table(cells), claims_markdown(claims[task])]
     figure = draw(results)
@@ -106,3 +106,12 @@ def report_batches(out: Path) -> Report:
     text = f"{json.dumps(claims_records(every), indent=1, ensure_ascii=False)}\n"
     write_files(out, {"claims.json": text.encode()})
     return Report(results, every, out / "report" / "report.md")
+
+
+def _fewer(cells: Sequence[Cell]) -> str:
+    """Which runs have no return, as sentences behind another; empty if all have one."""
+    lost = {
+        f"{cell.quality} data, {cell.training}": cell.seeds - len(next(iter(cell.returns.values()))) for cell in cells
+    }
+    told = "; ".join(f"{count} of {name}" for name, count in lost.items() if count)
+    return f" Runs that diverged and are left out: {told}." if told else ""

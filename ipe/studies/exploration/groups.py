@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ipe.analysis.scores import score_failed, worst_seen
 from ipe.analysis.series import Series, read_groups
 from ipe.base.atomic import write_files
 from ipe.errors import InputError
@@ -175,6 +176,10 @@ def _choice(
         words[task] = ", ".join(f"{path} {value:g}" for path, value in setting.varied.items())
         scores[task] = np.asarray((runs.auc - chosen.low[task]) / width)
         if runs.evaluated is None:
-            raise InputError(f"{task}-{FRESH}: the runs of {setting.name!r} have no greedy evaluation at their end")
-        ends[task] = np.asarray((runs.evaluated[:, -1] - chosen.low[task]) / width)
+            raise InputError(
+                f"{task}-{FRESH}: the runs of {setting.name!r} have no greedy evaluation at their end; delete the "
+                f"folder {task}-{FRESH}, and run the same command"
+            )
+        worst = worst_seen(*(one.evaluated[:, -1] for one in series[task].values() if one.evaluated is not None))
+        ends[task] = np.asarray((score_failed(runs.evaluated[:, -1], worst) - chosen.low[task]) / width)
     return Choice(words, scores, ends)

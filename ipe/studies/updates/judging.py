@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
@@ -46,19 +47,33 @@ def by_case(results: Results) -> dict[str, list[Series]]:
     return found
 
 
+def whole_cases(results: Results) -> dict[str, list[Series]]:
+    """The settings of each case of which no run is missing: only those can be at their best step size."""
+    declared = Counter(setting.case for setting in results.sweep.settings)
+    return {
+        case: settings
+        for case, settings in by_case(results).items()
+        if len(settings) == declared[case] and all(series.n == series.planned for series in settings)
+    }
+
+
 def step_sizes(settings: Sequence[Series]) -> list[float]:
     """The policy step size of each setting."""
     return [float(series.setting.varied[STEP_SIZE]) for series in settings]
 
 
 def judge_updates(part: str, results: Results) -> list[Claim]:
-    """Whether each update has a larger area under the curve than the paper's, each at its best step size; and whether
-    the step size of those with a closed form matters less."""
-    cases = by_case(results)
+    """Whether each update has a larger area under the curve than the paper's, each at its best step size of those that
+    both have; and whether the step size of those with a closed form matters less. Cases with missing runs are left
+    out."""
+    cases = whole_cases(results)
     if PAPER not in cases:
         return []
     paper = cases.pop(PAPER)
-    claims = [_earns_more(part, case, _best(settings), _best(paper)) for case, settings in cases.items()]
+    claims = []
+    for case, settings in cases.items():
+        shared = set(step_sizes(settings)) & set(step_sizes(paper))
+        claims.append(_earns_more(part, case, _best(settings, shared), _best(paper, shared)))
     claims += [_matters_less(part, case, cases[case], paper) for case in CLOSED_FORM if case in cases]
     return claims
 
@@ -66,7 +81,7 @@ def judge_updates(part: str, results: Results) -> list[Claim]:
 def judge_lambda(part: str, results: Results) -> list[Claim]:
     """Whether lambda from entropy has a larger area under the curve than returns of one step, and than the best fixed
     lambda, for each kind of mixed returns."""
-    cases = {case: settings[0] for case, settings in by_case(results).items()}
+    cases = {case: settings[0] for case, settings in whole_cases(results).items()}
     claims = []
     for kind in KINDS:
         fixed = fixed_lambdas(kind, cases)
@@ -102,8 +117,10 @@ def fixed_lambdas(kind: str, cases: Mapping[str, Series]) -> dict[float, Series]
     return {value: cases[case] for case, value in sorted(names.items(), key=lambda item: item[1]) if case in cases}
 
 
-def _best(settings: Sequence[Series]) -> Series:
-    return max(settings, key=lambda series: float(series.auc.mean()))
+def _best(settings: Sequence[Series], sizes: Set[float]) -> Series:
+    """The setting with the largest mean area, among those with these step sizes."""
+    among = [one for one, at in zip(settings, step_sizes(settings), strict=True) if at in sizes]
+    return max(among, key=lambda series: float(series.auc.mean()))
 
 
 def _earns_more(part: str, case: str, ours: Series, paper: Series) -> Claim:
