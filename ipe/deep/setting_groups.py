@@ -121,10 +121,11 @@ class Priority(Settings):
 
 
 class Traces(Settings):
-    r"""Returns of the value update that mix 1 to `n_step` steps, weighed by :math:`\lambda`: what eligibility traces of
-    Q(lambda) do on a finite MDP, here for the steps that lie in the replay. V(s) is the largest value of the target
-    network in s, n the number of steps that are there. The target of :math:`Q(s_0, a_0)` is :math:`r_0 + \gamma U_1`,
-    with :math:`U_k = (1 - \lambda(s_k)) V(s_k) + \lambda(s_k) (r_k + \gamma U_{k+1})` and :math:`U_n = V(s_n)`."""
+    r"""Returns of the value update that mix 1 to `n_step` steps, weighed by :math:`\lambda`: the forward view of
+    Q(lambda), for the steps that lie in the replay. V(s) is the largest value of the target network in s (with
+    `double_q` its value of the Q-network's action), 0 where the episode has terminated; n is the number of steps that
+    are there. The target of :math:`Q(s_0, a_0)` is :math:`r_0 + \gamma U_1`, with
+    :math:`U_k = (1 - \lambda(s_k)) V(s_k) + \lambda(s_k) (r_k + \gamma U_{k+1})` and :math:`U_n = V(s_n)`."""
 
     kind: Annotated[Literal["none", "watkins", "peng"], COMPILED] = "none"
     """How steps are treated whose action is not greedy: the return ends before them (watkins), or goes on with them
