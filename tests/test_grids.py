@@ -72,13 +72,13 @@ def test_the_appendix_ships() -> None:
 
 @pytest.mark.parametrize(("name", "seeds", "frames"), [("cart-pole", 30, 50_000), ("lunar-lander", 10, 200_000)])
 def test_the_comparison_of_policy_updates_ships(name: str, seeds: int, frames: int) -> None:
-    """Every policy update of the deep agent, with policy step sizes over three orders of magnitude; on LunarLander the
-    paper's and those with a closed form over five."""
+    """Every policy update of the deep agent, with policy step sizes over three orders of magnitude, on CartPole over
+    four; on LunarLander the paper's and those with a closed form over five."""
     sweep = read_sweep(f"{name}-updates")
     assert len(sweep.seeds) == seeds
     assert {each.settings.frames for each in sweep.settings} == {frames}
     sizes = [each.settings.policy_step_size for each in sweep.settings if each.case == "natural"]
-    assert max(sizes) / min(sizes) == pytest.approx(1000)
+    assert max(sizes) / min(sizes) == pytest.approx(1000 if name == "lunar-lander" else 10_000)
     tried = {each.settings.policy_update for each in sweep.settings}
     assert tried == set(deep_updates())
     cases = len(tried) + 4  # entropy bonus, three steps in two ways, conservative

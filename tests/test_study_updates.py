@@ -22,7 +22,7 @@ from ipe.studies.updates.judging import NAMES, PAPER, by_case, fixed_lambdas, ju
 from tests.sweep_results import simulated_results
 
 RESULTS = Path(__file__).parents[1] / "results" / "updates"
-FALL = {1e-5: 60.0, 1e-4: 0.0, 1e-3: 30.0, 1e-2: 90.0}
+FALL = {1e-5: 60.0, 1e-4: 0.0, 1e-3: 30.0, 1e-2: 90.0, 1e-1: 90.0}
 """How much less than at its best a setting earns at each policy step size."""
 
 
