@@ -28,9 +28,9 @@ FALL = {1e-5: 60.0, 1e-4: 0.0, 1e-3: 30.0, 1e-2: 90.0, 1e-1: 90.0}
 
 def level(setting: Setting) -> float:
     """The natural gradient is better than the paper's update, Fenchel's is worse, the others are as good. The lift
-    depends on its step size a tenth as much."""
+    depends on its step size a tenth as much, the cross-entropy update twice as much."""
     more = {"natural": 100.0, "fenchel": -100.0}.get(setting.case, 0.0)
-    fall = FALL[setting.varied["policy_step_size"]] * (0.1 if setting.case == "lift" else 1.0)
+    fall = FALL[setting.varied["policy_step_size"]] * {"lift": 0.1, "cross-entropy": 2.0}.get(setting.case, 1.0)
     return 200.0 + more - fall
 
 
@@ -42,7 +42,7 @@ def test_the_verdicts_say_which_updates_are_better_at_their_best() -> None:
     assert claims["cart-pole-fenchel-earns-more"].verdict == "does not hold"
     assert "(step size 0.0001)" in claims["cart-pole-natural-earns-more"].finding
     assert claims["cart-pole-lift-matters-less"].verdict == "holds"
-    assert claims["cart-pole-cross-entropy-matters-less"].verdict == "depends"
+    assert claims["cart-pole-cross-entropy-matters-less"].verdict == "does not hold"
     assert claims["cart-pole-lift-matters-less"].numbers["difference"] > 0.0
 
 
