@@ -123,3 +123,13 @@ def test_a_note_stands_above_the_legend() -> None:
     assert first.startswith("mean over runs")
     assert " ".join(lines) == note
     assert len(lines) == 2
+
+
+def test_a_long_note_and_many_groups_leave_the_axis_its_label() -> None:
+    """The label is as long as the panel is high: what stands below must not take the panel's height."""
+    groups = {f"group {i}": np.ones((2, len(GRID))) * i for i in range(6)}
+    figure = learning_curves(groups, GRID, note="Settings that differ: " + "a number (1, 2, 3, 4, 5, 6), " * 10)
+    figure.draw_without_rendering()
+    label = figure.axes[0].yaxis.label.get_window_extent()
+    assert label.y0 >= 0.0
+    assert label.y1 <= figure.bbox.y1

@@ -135,7 +135,7 @@ def test_a_training_that_was_stopped_goes_on_with_its_own_numbers_alone(
     run_batches(tmp_path, [more], processes=1)
     frames = {
         read_trained(folder).settings.frames
-        for folder in (tmp_path / "frozen-lake" / "work").glob("*/*/*")
+        for folder in (tmp_path / "frozen-lake" / "trained").glob("*/*/*")
         if folder.is_dir()
     }
     assert frames == {40, 60}

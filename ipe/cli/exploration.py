@@ -10,7 +10,7 @@ from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import stoppable
 from ipe.cli.next_steps import next_line
 from ipe.cli.program import DONE, FAILED
-from ipe.cli.sweep_progress import show_sweep, sweep_title
+from ipe.cli.sweep_progress import shown_in_turn
 from ipe.cli.verdicts import print_claims
 
 if TYPE_CHECKING:
@@ -97,16 +97,13 @@ def _group(study: Any, part: str) -> int:
 
     said = "stopped, with checkpoints; the same command goes on"
     with stoppable(lambda _: said), Display("ipe reproduce") as display:
-        begun: list[str] = []
-
-        def show(folder: str, sweep: Any, progress: Any) -> None:
-            if folder not in begun:
-                begun.append(folder)
-                display.begin(f"{sweep_title(sweep)}, in {study.folder / folder}")
-            show_sweep(display, progress)
-
         result = run_group(
-            part, study.folder, runs=study.runs, frames=study.frames, workers=study.workers, callback=show
+            part,
+            study.folder,
+            runs=study.runs,
+            frames=study.frames,
+            workers=study.workers,
+            callback=shown_in_turn(display, study.folder),
         )
     say_some("ipe reproduce", result.notes)
     if result.status != "done":

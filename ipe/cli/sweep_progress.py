@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipe.cli.wording import count, plural, time_left
@@ -17,6 +19,20 @@ def show_sweep(display: Display, progress: SweepProgress) -> None:
     """Show the progress of a sweep; the line that says that all jobs are over is shown at once."""
     line = progress_line(progress)
     display.show([line], line, at_once=progress.done + progress.failed == progress.jobs)
+
+
+def shown_in_turn(display: Display, out: Path) -> Callable[[str, Sweep, SweepProgress], None]:
+    """A callback for sweeps that run one after the other, each in a folder of `out`: called with the folder's name, the
+    sweep and its progress, it shows the progress under a title of the sweep's own."""
+    begun: list[str] = []
+
+    def show(folder: str, sweep: Sweep, progress: SweepProgress) -> None:
+        if folder not in begun:
+            begun.append(folder)
+            display.begin(f"{sweep_title(sweep)}, in {out / folder}")
+        show_sweep(display, progress)
+
+    return show
 
 
 def sweep_title(sweep: Sweep) -> str:

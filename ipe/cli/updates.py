@@ -8,7 +8,7 @@ from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import stoppable
 from ipe.cli.next_steps import next_line
 from ipe.cli.program import DONE, FAILED
-from ipe.cli.sweep_progress import show_sweep, sweep_title
+from ipe.cli.sweep_progress import shown_in_turn
 from ipe.cli.verdicts import print_claims
 from ipe.errors import InputError
 
@@ -28,21 +28,13 @@ def run(study: Any) -> int:
         return DONE
     said = "stopped, with checkpoints; the same command goes on"
     with stoppable(lambda _: said), Display("ipe reproduce") as display:
-        begun: list[str] = []
-
-        def show(part: str, sweep: Any, progress: Any) -> None:
-            if part not in begun:
-                begun.append(part)
-                display.begin(f"{sweep_title(sweep)}, in {study.folder / part}")
-            show_sweep(display, progress)
-
         result = run_updates(
             study.folder,
             only=study.parts,
             runs=study.runs,
             frames=study.frames,
             workers=study.workers,
-            callback=show,
+            callback=shown_in_turn(display, study.folder),
         )
     say_some("ipe reproduce", result.notes)
     if result.status != "done":

@@ -21,6 +21,8 @@ from ipe.figures.style import line_styles, new_figure, style
 
 _NOTE_WIDTH = 90
 """The characters of a note that fit into one line of the figure."""
+_LINE = 0.17
+"""The height of a line below the panels, in inches."""
 
 
 def learning_curves(
@@ -70,8 +72,11 @@ def learning_curves(
     _refuse_unknown("epsilon", exploration, data)
     known = {name: name for name in data if name in BEHAVIOURS} if behaviours is None else behaviours
     looks = dict(zip(data, line_styles([known.get(name) for name in data]), strict=True))
+    lines = [_caption(band if ends else None, runs), *textwrap.wrap(note, _NOTE_WIDTH)]
     with style():
-        figure = new_figure(5.6, 5.4 if exploration else 3.9)
+        # A long note, or a legend of many rows, makes the figure higher; the panels stay as high as they are.
+        more = _LINE * (max(0, len(lines) - 2) + max(0, -(-len(data) // 2) - 1))
+        figure = new_figure(5.6, (5.4 if exploration else 3.9) + more)
         ratios = [2.4, 1.0] if exploration else [1.0]
         axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
         for name, values in data.items():
@@ -85,7 +90,6 @@ def learning_curves(
         set_frames(axes[-1], float(frames[-1]), steps)
         if title:
             axes[0].set_title(title)
-        lines = [_caption(band if ends else None, runs), *textwrap.wrap(note, _NOTE_WIDTH)]
         legend_below(figure, axes[:1], "\n".join(lines))
     return figure
 

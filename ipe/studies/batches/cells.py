@@ -2,12 +2,12 @@
 
 ::
 
-    OUT/cart-pole/medium-ipe.json          what each run of a training earned, by way of acting; sealed
-    OUT/cart-pole/work/KEY/medium/source   the training of the network that made the data
-    OUT/cart-pole/work/KEY/medium/data.npz the data
-    OUT/cart-pole/work/KEY/medium/ipe      the training on the data
+    OUT/TASK/medium-ipe.json               what each run of a training earned, by way of acting; sealed
+    OUT/TASK/trained/KEY/medium/source     the training of the network that made the data
+    OUT/TASK/trained/KEY/medium/data.npz   the data
+    OUT/TASK/trained/KEY/medium/ipe        the training on the data
 
-The files at the top are all that the report reads. The folder `work` can be deleted, and is made again for what is
+The files at the top are all that the report reads. The folder `trained` can be deleted, and is made again for what is
 missing. A training that was stopped goes on; KEY stands for all that is declared, so that no training goes on with
 other numbers.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from ipe.studies.batches import exact
 from ipe.studies.batches.settings import GREEDY, TRAININGS, Task, Training
 
 FORMAT, SCHEMA = "ipe.batches", 1
-WORK = "work"
+TRAINED = "trained"
 SOURCE_EPISODES = 100
 """The number of episodes by which the return of a data set's policy is estimated."""
 EVALUATIONS = 20
@@ -151,7 +151,7 @@ def run_task(folder: Path, task: Task, processes: int | None, tell: Callable[[st
         InputError: the folder has results of another declaration.
     """
     plan = [(quality, training) for quality in task.sources for training in TRAININGS]
-    work = folder / WORK / _key(task)
+    work = folder / TRAINED / _key(task)
     batches = {quality: Batch(work / quality, task, quality, processes) for quality in task.sources}
     for done, (quality, training) in enumerate(plan):
         file = file_of(folder, quality, training.name)
@@ -189,8 +189,9 @@ def _declared(task: Task) -> dict[str, Any]:
 
 
 def _key(task: Task) -> str:
-    """Some hexadecimal digits that stand for all that is declared of a task."""
-    return hashlib.sha256(json.dumps(_declared(task), sort_keys=True).encode()).hexdigest()[:12]
+    """Some hexadecimal digits that stand for all that is declared of a task and of the trainings."""
+    every = [_declared(task), [asdict(training) for training in TRAININGS]]
+    return hashlib.sha256(json.dumps(every, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _learned(task: Task, batch: Batch, training: Training) -> dict[str, Any]:
