@@ -178,12 +178,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_settings_keep_their_key_and_the_other_files_their_bytes(folder: Path, tmp_path: Path) -> None:
-    out = train(small(DRIFT, frames=1200), seeds=2, out=tmp_path / "run", processes=0, progress=False)
-    assert out.evaluations.num_rows == 0
-    assert files(tmp_path / "run", *ALL[:2]) == files(folder, *ALL[:2])
-    assert not list((tmp_path / "run").glob("results/*/*.best"))
-    assert "evaluation" not in (tmp_path / "run" / "sweep.json").read_text()
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run, not evaluated."""
+    out = tmp_path_factory.mktemp("plain") / "run"
+    done = train(small(DRIFT, frames=1200), seeds=2, out=out, processes=0, progress=False)
+    assert done.evaluations.num_rows == 0
+    return out
+
+
+def test_the_settings_keep_their_key_and_the_other_files_their_bytes(folder: Path, plain: Path) -> None:
+    assert files(plain, *ALL[:2]) == files(folder, *ALL[:2])
+    assert not list(plain.glob("results/*/*.best"))
+    assert "evaluation" not in (plain / "sweep.json").read_text()
 
 
 def test_a_run_that_was_stopped_between_evaluations_goes_on_to_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -241,13 +248,12 @@ def test_the_best_networks_are_loaded_evaluated_and_watched(folder: Path, tmp_pa
     assert len(found.seeds) == 2
 
 
-def test_a_run_without_evaluations_has_no_best_networks(tmp_path: Path, run: Run) -> None:
-    train(small(DRIFT, frames=60), out=tmp_path / "run", processes=0, progress=False)
+def test_a_run_without_evaluations_has_no_best_networks(plain: Path, tmp_path: Path, run: Run) -> None:
     with pytest.raises(InputError, match="was not evaluated while it trained"):
-        load_agent(tmp_path / "run", which="best")
+        load_agent(plain, which="best")
     with pytest.raises(InputError, match="which must be one of"):
-        watch(tmp_path / "run", tmp_path / "x.gif", which="first")  # type: ignore[arg-type]
-    code, _, err = run("evaluate", str(tmp_path / "run"), "--best")
+        watch(plain, tmp_path / "x.gif", which="first")  # type: ignore[arg-type]
+    code, _, err = run("evaluate", str(plain), "--best")
     assert code == 2
     assert "--evaluate-every" in err
 
