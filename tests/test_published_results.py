@@ -29,7 +29,7 @@ def test_everything_that_is_published_is_read(tmp_path: Path, capsys: pytest.Cap
     shutil.copytree(PUBLISHED, tmp_path / "results")
     stores = sorted(path.parent for path in (tmp_path / "results").rglob("sweep.json"))
     old = sorted(path.parent for path in (tmp_path / "results" / "freeway_first").rglob("run.json"))
-    assert (len(stores), len(old)) == (4, 2)
+    assert (len(stores), len(old)) == (5, 2)
     for folder in stores + old:
         results = load_results(folder)
         assert (results.problems, results.missing) == ([], [])
