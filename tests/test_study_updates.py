@@ -18,7 +18,7 @@ from ipe.experiments.declared import Setting
 from ipe.experiments.results import load_results
 from ipe.studies.updates import PARTS, report_updates, run_updates, sweeps
 from ipe.studies.updates.drawing import GROUPS, draw_lambda, draw_updates
-from ipe.studies.updates.judging import NAMES, PAPER, by_case, fixed_lambdas, judge_lambda, judge_updates
+from ipe.studies.updates.judging import KINDS, NAMES, PAPER, by_case, fixed_lambdas, judge_lambda, judge_updates
 from tests.sweep_results import simulated_results
 
 RESULTS = Path(__file__).parents[1] / "results" / "updates"
@@ -74,8 +74,8 @@ def test_lambda_from_entropy_is_compared_with_one_step_and_with_the_best_fixed_v
     }
     assert "the best fixed λ (0.8)" in found["cart-pole-lambda-peng-beats-fixed"].finding
     cases = {case: settings[0] for case, settings in by_case(results).items()}
-    assert list(fixed_lambdas("peng", cases)) == [0.0, 0.5, 0.8, 0.95, 1.0]
-    assert list(fixed_lambdas("watkins", cases)) == [0.0, 0.5, 0.8, 0.95]
+    for kind in KINDS:
+        assert list(fixed_lambdas(kind, cases)) == [0.0, 0.5, 0.8, 0.95, 1.0]
 
 
 def test_every_case_has_a_name_and_a_place_in_the_figure() -> None:
@@ -108,7 +108,7 @@ def test_a_study_is_stopped_goes_on_and_is_reported_anew(tmp_path: Path, capsys:
     sizes: dict[str, Any] = {"only": ["cart-pole-lambda"], "runs": 2, "frames": 300, "workers": 1}
     stopped = run_updates(out, callback=lambda part, sweep, progress: progress.done >= 3, **sizes)
     assert stopped.status == "stopped"
-    assert 0 < len(load_results(out / "cart-pole-lambda").outcomes) < 20
+    assert 0 < len(load_results(out / "cart-pole-lambda").outcomes) < 22
     result = run_updates(out, **sizes)
     assert result.status == "done"
     assert len(result.claims) == 4
