@@ -85,7 +85,7 @@ class DeepTask:
 
 _AT_ONCE = {"epsilon": {"initial": 1.0, "steps": 1}}
 _EPSILONS = (0.01, 0.05, 0.1, 0.2, 0.5)
-_STEP_SIZES = (1e-5, 1e-4, 3e-4, 1e-3, 1e-2)
+_STEP_SIZES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 DEEP_CONTENDERS: tuple[DeepContender, ...] = (
     DeepContender("epsilon-greedy", "ε-greedy, fixed", "fixed-epsilon", "fixed_epsilon", _EPSILONS),
@@ -117,7 +117,7 @@ DEEP_TASKS: tuple[DeepTask, ...] = (
     ),
     DeepTask("lunar-lander", "lunar-lander", "LunarLander-v3", 200_000, 3, 10),
     *(
-        DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 500_000, 2, 5)
+        DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 200_000, 2, 5, {"update_every": 4})
         for game in ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
     ),
 )  # fmt: skip
