@@ -127,6 +127,20 @@ def test_a_signal_ends_with_how_to_go_on(number: int, code: int) -> None:
     assert (str(caught.value), caught.value.code) == ("stopped at frame 7", code)
 
 
+def test_sigterm_stops_between_two_trainings_and_is_as_before_afterwards() -> None:
+    def two_signals() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)  # as by `timeout`, while the first one is answered
+
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    with pytest.raises(Stopped) as caught, stoppable(lambda _: "stopped"):
+        two_signals()
+    assert (str(caught.value), caught.value.code) == ("stopped", 143)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
 class Told(NamedTuple):
     """What a solver tells."""
 

@@ -36,12 +36,33 @@ class Stopped(Exception):  # noqa: N818
 @contextlib.contextmanager
 def stoppable(sentence: Callable[[KeyboardInterrupt], str]) -> Iterator[None]:
     """Inside this block, Ctrl-C and SIGTERM end the command with the exit code of the signal, and with a sentence about
-    the interrupt that the work raised after it had saved what it has."""
-    with hearing_signals() as heard:
+    the interrupt that the work raised after it had saved what it has. Between two trainings SIGTERM interrupts as
+    Ctrl-C does; a training answers both by itself."""
+    with hearing_signals() as heard, _interrupted_by_sigterm():
         try:
             yield
         except KeyboardInterrupt as interrupt:
             raise Stopped(sentence(interrupt), 128 + (heard() or signal.SIGINT)) from None
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Inside this block, SIGTERM raises `KeyboardInterrupt`, unless somebody else answers it already. A second SIGTERM
+    changes nothing: `timeout` sends two."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def hear(*_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
