@@ -299,12 +299,14 @@ class Oracle:
         if own.behaviour == "conservative":
             self._distil(here)
         elif own.learns_policy:
-            self._update_policy(minibatch, actions, here)
+            self._update_policy(minibatch, actions, here, q[rows, actions])
 
-    def _update_policy(self, minibatch: list[int], actions: Any, here: Array) -> None:
+    def _update_policy(self, minibatch: list[int], actions: Any, here: Array, before: Array) -> None:
+        """`before` are the Q-network's values of the minibatch before its update."""
         own, n = self.settings, len(minibatch)
-        judge = self.target if own.delta_q == "target" else self.q
-        q_sa, count = forward(judge, here)[0][np.arange(n), actions], self.q[-1].size
+        judge = self.q if own.delta_q == "online" else self.target
+        q_sa = before if own.delta_q == "dqn" else forward(judge, here)[0][np.arange(n), actions]
+        count = self.q[-1].size
         rows = [self._backup(judge, i) for i in minibatch]
         after, q_next = np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
         reward, gamma, goes_on = (np.array([row[k] for row in rows]) for k in (2, 3, 4))

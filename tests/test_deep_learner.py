@@ -52,6 +52,11 @@ MORE: dict[str, dict[str, Any]] = {
     "entropy bonus, clipping": {"entropy_bonus": 0.05, "optimiser": {"clip": 0.3}},
     "double, huber, online delta": {"double_q": True, "huber": 0.5, "delta_q": "online"},
     "five steps, online delta": {"n_step": 5, "delta_q": "online"},
+    "delta as DQN's": {"delta_q": "dqn"},
+    "three steps, delta of two as DQN's, fenchel": {
+        "n_step": 3, "delta_q": "dqn", "delta_steps": 2, "policy_update": "fenchel"},
+    "four mixed steps, delta as DQN's": {
+        "n_step": 4, "delta_q": "dqn", "traces": {"kind": "watkins", "decay_from": "actions"}, "policy_update": "lift"},
     "ipe, adam, five steps, double": {"behaviour": "ipe", "optimiser": ADAM, "n_step": 5, "double_q": True},
     "epsilon-greedy": {"behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 120}},
     "no target network, replay of 5": {"target_period": 1, "replay": 5},

@@ -265,9 +265,12 @@ def _update(
     batch = sample.action.shape[1]
     # The target bootstraps from one state of each transition, or from all states on the way there.
     here, ahead = sample.inputs[:, :batch], sample.inputs[:, batch if sample.mixed else -batch :]
-    of_target = program.learns_policy and (program.delta_q == "target" or program.policy_update is None)
-    everywhere = of_target or program.behaviour.target is not None
-    values, _ = forward(net, state["target"], sample.inputs if everywhere else ahead)
+    policy_looks = program.learns_policy and (program.delta_q == "target" or program.policy_update is None)
+    everywhere = policy_looks or program.behaviour.target is not None
+    looked_at = sample.inputs if everywhere else ahead
+    if program.learns_policy and program.delta_q == "dqn" and not everywhere:
+        looked_at = sample.inputs[:, batch:]
+    values, _ = forward(net, state["target"], looked_at)
     bootstraps = values[:, -ahead.shape[1] :]
 
     q, layers = forward(net, state["q"], here)
@@ -301,12 +304,16 @@ def _update(
     seen = {"td_error": jnp.abs(td_error).mean(-1), "q_mean": q_sa.mean(-1)}
 
     if program.policy_update is not None:
-        if of_target:
+        judge = state["target"]
+        if program.delta_q == "target":
             q_here, q_next = values[:, :batch], values[:, batch : 2 * batch]
+        elif program.delta_q == "dqn":
+            q_here, q_next = q, values[:, batch : 2 * batch] if everywhere else values[:, :batch]
         else:
-            both, _ = forward(net, new["q"], sample.inputs[:, : 2 * batch])
+            judge = new["q"]
+            both, _ = forward(net, judge, sample.inputs[:, : 2 * batch])
             q_here, q_next = both[:, :batch], both[:, batch:]
-        q_sa, judge = (q_here * taken).sum(-1), state["target"] if of_target else new["q"]
+        q_sa = (q_here * taken).sum(-1)
         learned, delta = _update_policy(program, state, judge, hyper, sample, q_sa, q_next, taken, done)
         new |= learned
         seen["ipe_error"] = jnp.abs(delta).mean(-1)
