@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -218,12 +219,17 @@ def filled(model: Any, frames: int = 60) -> Any:
     return model
 
 
-def expected_gradient(model: EpsilonIPEDQN, batch: Any, discounts: Any) -> list[Any]:
-    """By automatic differentiation of the loss itself, in the network's parameters."""
-    net = model.q_net_target if model.delta_q == "target" else model.q_net
+def expected_gradient(model: EpsilonIPEDQN, before: Any, batch: Any, discounts: Any) -> list[Any]:
+    """By automatic differentiation of the loss itself, in the network's parameters. `before` is the Q-network before
+    its update."""
+    here, there = {
+        "target": (model.q_net_target, model.q_net_target),
+        "online": (model.q_net, model.q_net),
+        "dqn": (before, model.q_net_target),
+    }[model.delta_q]
     with th.no_grad():
-        q_sa = net(batch.observations).gather(1, batch.actions.long())[:, 0]
-        q_next = net(batch.next_observations)
+        q_sa = here(batch.observations).gather(1, batch.actions.long())[:, 0]
+        q_next = there(batch.next_observations)
     logs = th.log_softmax(model.policy.policy_net(batch.next_observations), dim=1)
     v = (logs.exp() * q_next).sum(1)
     going = 1 - batch.dones[:, 0]
@@ -240,7 +246,7 @@ def expected_gradient(model: EpsilonIPEDQN, batch: Any, discounts: Any) -> list[
 
 
 @pytest.mark.parametrize("policy_update", ["paper", "absolute", "natural"])
-@pytest.mark.parametrize("delta_q", ["target", "online"])
+@pytest.mark.parametrize("delta_q", ["target", "online", "dqn"])
 @pytest.mark.parametrize(("entropy_bonus", "n_steps"), [(0.0, 1), (0.3, 1), (0.1, 3)])
 def test_the_policy_update_descends_its_loss(
     policy_update: Any, delta_q: Any, entropy_bonus: float, n_steps: int
@@ -258,11 +264,11 @@ def test_the_policy_update_descends_its_loss(
     assert batch.dones.any()
     discounts = model.gamma if batch.discounts is None else batch.discounts[:, 0]
     assert (n_steps > 1) == (batch.discounts is not None)
+    before = deepcopy(model.q_net)
     train_on(model, batch)
     # Now: the online network is the updated one, and the policy network stayed what it was.
-    for parameter, gradient in zip(
-        model.policy.policy_net.parameters(), expected_gradient(model, batch, discounts), strict=True
-    ):
+    expected = expected_gradient(model, before, batch, discounts)
+    for parameter, gradient in zip(model.policy.policy_net.parameters(), expected, strict=True):
         np.testing.assert_allclose(parameter.grad.numpy(), gradient.numpy(), rtol=1e-4, atol=1e-6)
 
 
@@ -343,7 +349,7 @@ def logits_of(model: EpsilonIPEDQN) -> Any:
 
 
 @pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("delta_q", ["target", "online"])
+@pytest.mark.parametrize("delta_q", ["target", "online", "dqn"])
 def test_the_value_update_is_dqns_own(delta_q: Any, fused: bool) -> None:
     """Same seed, same replay: the Q-networks are the same bytes, whatever the policy network does."""
     settings: dict[str, Any] = {"seed": 5, "buffer_size": 500, "learning_starts": 0, "learning_rate": 1e-2}
@@ -423,7 +429,7 @@ class FromOne(IdentityEnv):  # type: ignore[misc]
         ({"behaviour": "boltzmann"}, r"behaviour must be one of epsilon-ipe, ipe.*tau-ipe.*; found 'boltzmann'"),
         ({"behaviour": 3}, r"behaviour must be one of .*; found 3"),
         ({"policy_update": "fenchel"}, "policy_update must be one of absolute, .*, paper; found 'fenchel'"),
-        ({"delta_q": "both"}, "delta_q must be one of target, online; found 'both'"),
+        ({"delta_q": "both"}, "delta_q must be one of target, online, dqn; found 'both'"),
         ({"entropy_bonus": -0.1}, "entropy_bonus must be a finite number >= 0, found -0.1"),
         ({"policy_learning_rate": float("nan")}, "policy_learning_rate must be a finite number >= 0, found nan"),
         ({"policy_learning_rate": "1e-3"}, "policy_learning_rate must be a finite number >= 0, found '1e-3'"),

@@ -133,7 +133,7 @@ def test_what_is_left_out_of_a_file_is_made_anew() -> None:
 
 
 def test_a_wrong_setting_in_load_is_refused() -> None:
-    with pytest.raises(InputError, match="delta_q must be one of target, online"):
+    with pytest.raises(InputError, match="delta_q must be one of target, online, dqn"):
         saved_and_loaded(trained(20), delta_q="none")
 
 
@@ -395,7 +395,7 @@ class _Normalised(FlattenExtractor):  # type: ignore[misc]
         return self.norm(super().forward(observations))
 
 
-@pytest.mark.parametrize("delta_q", ["target", "online"])
+@pytest.mark.parametrize("delta_q", ["target", "online", "dqn"])
 def test_the_policys_update_does_not_move_the_statistics_of_q(delta_q: Any) -> None:
     settings = {**SMALL, "policy_kwargs": {"features_extractor_class": _Normalised, "net_arch": [8]}}
     model = EpsilonIPEDQN("MlpPolicy", "CartPole-v1", delta_q=delta_q, **settings).learn(60)

@@ -43,7 +43,7 @@ class Program(NamedTuple):
     optimiser_clip: bool
     """Whether gradients are clipped."""
     delta_q: str
-    """The network whose Q stands in the policy update's error: target, or online."""
+    """The network whose Q stands in the policy update's error: target, online, or dqn (online in s, target in s')."""
     entropy_bonus: bool
     """Whether the policy update has an entropy bonus."""
     double_q: bool

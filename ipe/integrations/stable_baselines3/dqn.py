@@ -26,7 +26,7 @@ from ipe.integrations.stable_baselines3.stepping import GRADIENTS, fuse
 from ipe.integrations.stable_baselines3.takeover import environment_for, plain_dqn, take_over
 from ipe.integrations.stable_baselines3.updating import update_in_turn, update_together
 
-_DELTA_Q = ("target", "online")
+_DELTA_Q = ("target", "online", "dqn")
 _SCHEDULE = ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 
 
@@ -54,7 +54,9 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         policy_update: what the policy network descends: :math:`\delta^2` (paper), :math:`|\delta|` (absolute), or what
             natural, kl-proximal (with its default `kl_step`) and cross-entropy have in `ipe.updates`.
         entropy_bonus: the weight :math:`\tau` of the entropy.
-        delta_q: whose Q stands in :math:`\delta`: the target network's, or the online network's, updated.
+        delta_q: whose Q stands in :math:`\delta`: the target network's; the online network's, updated; or, for
+            `dqn`, the online network's in s, before its update, and the target network's in s', as in DQN's own error.
+            That takes one forward pass less.
         dqn: every other argument of `stable_baselines3.DQN`, but those of the schedule (`exploration_fraction`,
             `exploration_initial_eps`, `exploration_final_eps`), which are refused. `max_grad_norm` holds for each
             network by itself. With `n_steps` above 1 the policy's :math:`\delta` is that of n steps, uncorrected.
@@ -85,7 +87,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         behaviour: str = "epsilon-ipe",
         policy_update: str = "paper",
         entropy_bonus: float = 0.0,
-        delta_q: Literal["target", "online"] = "target",
+        delta_q: Literal["target", "online", "dqn"] = "target",
         _init_setup_model: bool = True,
         **dqn: Any,
     ) -> None:
@@ -120,7 +122,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         behaviour: str = "epsilon-ipe",
         policy_update: str = "paper",
         entropy_bonus: float = 0.0,
-        delta_q: Literal["target", "online"] = "target",
+        delta_q: Literal["target", "online", "dqn"] = "target",
     ) -> Self:
         """A model that goes on where a plain DQN stopped, without its schedule of epsilon.
 
@@ -250,7 +252,7 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
         self._update_learning_rate(self.policy.optimizer)
         rate = self.policy_lr_schedule(self._current_progress_remaining)
         update_learning_rate(self.policy.policy_optimizer, rate)
-        update = update_together if self.delta_q == "target" else update_in_turn
+        update = update_in_turn if self.delta_q == "online" else update_together
         draw = partial(self.replay_buffer.sample, batch_size, env=self._vec_normalize_env)
         steps = [update(self, draw()) for _ in range(gradient_steps)]
         losses, errors = zip(*steps, strict=True)

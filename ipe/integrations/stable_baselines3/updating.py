@@ -14,7 +14,7 @@ from ipe.updates import Transition
 
 
 def update_together(model: Any, batch: Any) -> tuple[float, float]:
-    """One step of both networks by one backward pass: on the target network's Q neither depends on the other.
+    """One step of both networks by one backward pass: neither step depends on the other one's result.
 
     Args:
         model: the `EpsilonIPEDQN`, its networks in training mode.
@@ -25,9 +25,12 @@ def update_together(model: Any, batch: Any) -> tuple[float, float]:
     """
     given = _observations(model, batch)
     here, there = halves(given)
+    as_dqn = model.delta_q == "dqn"
     with th.no_grad():
-        q_here, q_next = output(model.q_net_target, given).chunk(2)
-    loss = _q_loss(model, batch, here, q_next)
+        values = output(model.q_net_target, there if as_dqn else given)
+    q = output(model.q_net, here)
+    q_here, q_next = (q.detach(), values) if as_dqn else values.chunk(2)
+    loss = _q_loss(model, batch, q, q_next)
     theta, slope, error = _policy_loss(model, batch, there, q_here, q_next)
     _step(model, (model.policy.optimizer, model.policy.policy_optimizer), (loss, theta), (None, slope))
     return loss.item(), error
@@ -39,7 +42,7 @@ def update_in_turn(model: Any, batch: Any) -> tuple[float, float]:
     here, there = halves(given)
     with th.no_grad():
         q_next = output(model.q_net_target, there)
-    loss = _q_loss(model, batch, here, q_next)
+    loss = _q_loss(model, batch, output(model.q_net, here), q_next)
     _step(model, (model.policy.optimizer,), (loss,), (None,))
     with th.no_grad():
         model.q_net.set_training_mode(False)  # statistics and dropout are for the Q-network's update
@@ -56,15 +59,15 @@ def _observations(model: Any, batch: Any) -> Prepared:
     return prepared(networks, joined(batch.observations, batch.next_observations))
 
 
-def _q_loss(model: Any, batch: Any, here: Prepared, q_next: Any) -> Any:
+def _q_loss(model: Any, batch: Any, q: Any, q_next: Any) -> Any:
     """DQN's loss of the Q-network, written out: DQN.train does not hand out its minibatch."""
     gamma = model.gamma if batch.discounts is None else batch.discounts
     target = batch.rewards + (1 - batch.dones) * gamma * q_next.max(dim=1, keepdim=True).values
-    q_sa = th.gather(output(model.q_net, here), dim=1, index=batch.actions.long())
+    q_sa = th.gather(q, dim=1, index=batch.actions.long())
     return functional.smooth_l1_loss(q_sa, target)
 
 
-def _policy_loss(model: Any, batch: Any, there: Prepared, q_here: Prepared, q_next: Any) -> tuple[Any, Any, float]:
+def _policy_loss(model: Any, batch: Any, there: Prepared, q_here: Any, q_next: Any) -> tuple[Any, Any, float]:
     """The policy network's logits, the gradient of its loss in them, and the mean absolute delta."""
     theta = output(model.policy.policy_net, there)
     q_sa = th.gather(q_here, dim=1, index=batch.actions.long())
