@@ -58,8 +58,8 @@ CASES = [
 ]
 
 
-def learner(case: Case, ours: bool) -> Any:
-    """The model, warm."""
+def learner(case: Case, delta_q: Any) -> Any:
+    """The model, warm: ours with this Q in delta; for None the plain DQN."""
     from stable_baselines3 import DQN
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.envs import FakeImageEnv
@@ -86,8 +86,9 @@ def learner(case: Case, ours: bool) -> Any:
         "device": "cpu",
     }
     policy = "CnnPolicy" if images else "MlpPolicy"
-    model = EpsilonIPEDQN(policy, **settings) if ours else DQN(policy, exploration_fraction=1e-9, **settings)
-    return model.learn(WARM_UP)
+    if delta_q is None:
+        return DQN(policy, exploration_fraction=1e-9, **settings).learn(WARM_UP)
+    return EpsilonIPEDQN(policy, delta_q=delta_q, **settings).learn(WARM_UP)
 
 
 def seconds_per_frame(model: Any, frames: int, clock: Callable[[], float]) -> list[float]:
@@ -103,9 +104,9 @@ def seconds_per_frame(model: Any, frames: int, clock: Callable[[], float]) -> li
     return [(after - before) / (WINDOW * int(model.n_envs)) for before, after in pairwise(times)]
 
 
-def measure(case: Case, frames: int, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
+def measure(case: Case, delta_q: str, frames: int, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
     frames = (frames // 5 if case.environment == "images" else frames) * max(1, case.environments // 2)
-    models = {"dqn": learner(case, ours=False), "epsilon_ipe": learner(case, ours=True)}
+    models = {"dqn": learner(case, None), "epsilon_ipe": learner(case, delta_q)}
     windows: dict[str, list[float]] = {name: [] for name in models}
     for _ in range(rounds):
         for name, model in models.items():
@@ -123,6 +124,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=1000, help="per round; of images a fifth")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cases", type=int, nargs="+", help=f"which, from 0 to {len(CASES) - 1}; by default all")
+    parser.add_argument("--delta-q", default="target", choices=["target", "online", "dqn"])
     parser.add_argument("--threads", type=int, default=1, help="torch's; more than one take the clock's time")
     parser.add_argument("--json", action="store_true", help="one line of JSON per case instead of the table")
     options = parser.parse_args()
@@ -140,7 +142,7 @@ def main() -> None:
             f"{'eps-IPE us':>11}{'ratio':>7}{'median':>7}"
         )
     for case in [CASES[i] for i in options.cases] if options.cases else CASES:
-        found = measure(case, options.frames, options.rounds, clock)
+        found = measure(case, options.delta_q, options.frames, options.rounds, clock)
         line = f"{case.environment:16}{case.environments:7d}{case.train_freq:11d}{case.updates:8d}{case.width:6d}"
         line += f"{found['dqn']:9.0f}{found['epsilon_ipe']:11.0f}{found['ratio']:7.2f}{found['median_ratio']:7.2f}"
         print(json.dumps(found) if options.json else line, flush=True)
