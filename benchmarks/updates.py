@@ -31,6 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
     "lift": {"policy_update": "lift"},
     "3 steps": {"delta_steps": 3},
     "3 steps, corrected": CORRECTED,
+    "as DQN's": {"delta_q": "dqn"},
     "conservative": {"behaviour": "conservative"},
     "return of 3 steps": {"n_step": 3},
     "1 to 3 mixed": {"n_step": 3, "traces": {"kind": "peng"}},

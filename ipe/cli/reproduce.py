@@ -335,7 +335,7 @@ class Exploration(DeclaredStudy):
 class Updates(DeclaredStudy):
     """Every policy update of the deep agent over its step sizes, and lambda of its returns from entropy; hours.
 
-    Parts: cart-pole (12 updates, five step sizes, 30 runs of 50 000 frames), lunar-lander (10 runs of 200 000 frames),
+    Parts: cart-pole (13 updates, five step sizes, 30 runs of 50 000 frames), lunar-lander (10 runs of 200 000 frames),
     cart-pole-lambda (fixed values of lambda, and lambda from the evaluation policy's entropy). Ctrl-C stops with
     checkpoints, and the same command goes on with what is in the folder; --report only reads it.
 

@@ -18,7 +18,11 @@ GROUPS: dict[str, dict[str, str]] = {
     "another loss": {"absolute": "absolute error", "entropy-bonus": "entropy bonus 0.01", "fenchel": "Fenchel"},
     "another step": {"natural": "natural", "kl-proximal": "KL-proximal", "scale-free": "scale-free"},
     "a closed form": {"lift": "lift", "cross-entropy": "cross-entropy", "conservative": "conservative policy"},
-    "several steps": {"three-steps": "3 steps", "three-steps-corrected": "3 steps, corrected"},
+    "another error": {
+        "three-steps": "3 steps",
+        "three-steps-corrected": "3 steps, corrected",
+        "as-dqn": "as DQN's",
+    },
 }
 """The columns of the figure, each with its cases and their labels."""
 GREY = "0.55"
