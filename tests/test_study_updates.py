@@ -37,7 +37,7 @@ def level(setting: Setting) -> float:
 def test_the_verdicts_say_which_updates_are_better_at_their_best() -> None:
     sweep = sweeps(["cart-pole"], runs=20, frames=5000)["cart-pole"]
     claims = {claim.name: claim for claim in judge_updates("cart-pole", simulated_results(sweep, level=level))}
-    assert len(claims) == 11 + 2
+    assert len(claims) == 12 + 3
     assert claims["cart-pole-natural-earns-more"].verdict == "holds"
     assert claims["cart-pole-fenchel-earns-more"].verdict == "does not hold"
     assert "(step size 0.0001)" in claims["cart-pole-natural-earns-more"].finding
