@@ -15,6 +15,7 @@ from ipe.cli import display as display_module
 from ipe.cli.display import Display, say_some
 from ipe.cli.interrupt import Stopped, stoppable
 from ipe.cli.solve import GapDisplay
+from ipe.deep.stopping import stopping
 from ipe.errors import InputError
 
 
@@ -139,6 +140,19 @@ def test_sigterm_stops_between_two_trainings_and_is_as_before_afterwards() -> No
         two_signals()
     assert (str(caught.value), caught.value.code) == ("stopped", 143)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_second_sigterm_does_not_hide_what_a_training_says_of_the_first() -> None:
+    def training() -> None:
+        with stopping() as stop:
+            signal.raise_signal(signal.SIGTERM)
+            assert stop.signal == signal.SIGTERM
+        signal.raise_signal(signal.SIGTERM)
+        raise KeyboardInterrupt("frame 7, saved")
+
+    with pytest.raises(Stopped) as caught, stoppable(lambda interrupt: f"stopped at {interrupt}"):
+        training()
+    assert (str(caught.value), caught.value.code) == ("stopped at frame 7, saved", 143)
 
 
 class Told(NamedTuple):

@@ -555,10 +555,10 @@ def test_which_signal_it_was() -> None:
     before = signal.signal(signal.SIGTERM, hear)
     try:
         with hearing_signals() as heard:
-            assert heard() is None
+            assert heard() == []
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGTERM)
-            assert heard() == signal.SIGTERM
+            assert heard() == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
     assert signal.set_wakeup_fd(-1) == -1

@@ -55,6 +55,9 @@ MORE: dict[str, dict[str, Any]] = {
     "delta as DQN's": {"delta_q": "dqn"},
     "three steps, delta of two as DQN's, fenchel": {
         "n_step": 3, "delta_q": "dqn", "delta_steps": 2, "policy_update": "fenchel"},
+    "corrected steps, delta as DQN's, double, dueling": {
+        "delta_q": "dqn", "delta_steps": 3, "delta_correction": "tree-backup", "double_q": True, "dueling": True,
+        "width": 18},
     "four mixed steps, delta as DQN's": {
         "n_step": 4, "delta_q": "dqn", "traces": {"kind": "watkins", "decay_from": "actions"}, "policy_update": "lift"},
     "ipe, adam, five steps, double": {"behaviour": "ipe", "optimiser": ADAM, "n_step": 5, "double_q": True},

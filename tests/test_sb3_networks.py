@@ -17,13 +17,14 @@ from ipe.integrations.stable_baselines3 import EpsilonIPEDQN
 from ipe.integrations.stable_baselines3.networks import halves, joined, output, prepared
 
 
-def images() -> FakeImageEnv:
-    return FakeImageEnv(action_dim=3, screen_height=40, screen_width=40, n_channels=2)
+def images(channels: int = 2) -> FakeImageEnv:
+    return FakeImageEnv(action_dim=3, screen_height=40, screen_width=40, n_channels=channels)
 
 
 CASES: dict[str, tuple[str, Any]] = {
     "vectors": ("MlpPolicy", "CartPole-v1"),
     "images": ("CnnPolicy", lambda: DummyVecEnv([images])),
+    "grey images": ("CnnPolicy", lambda: DummyVecEnv([lambda: images(1)])),
     "numbers": ("MlpPolicy", "FrozenLake-v1"),
     "dictionaries": ("MultiInputPolicy", lambda: DummyVecEnv([lambda: SimpleMultiObsEnv(random_start=True)])),
 }
@@ -69,6 +70,25 @@ def test_gradients_are_those_of_the_networks_when_they_are_called(case: str) -> 
         found.append([parameter.grad.clone() for parameter in network.parameters()])
     for ours, theirs in zip(*found, strict=True):
         th.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", ["images", "grey images"])
+def test_images_have_their_channels_last_in_memory(case: str) -> None:
+    model = model_of(case)
+    observations = observations_of(model, 3)
+    for rows in (observations, observations.contiguous(memory_format=th.channels_last)):
+        given = prepared((model.q_net,), rows).given
+        assert given.stride() == (given[0].numel(), 1, 40 * given.shape[1], given.shape[1])
+
+
+def test_other_layers_before_the_last_rectifier_can_be_learned_through() -> None:
+    model = model_of("images")
+    layers = list(model.q_net.features_extractor.cnn)
+    model.q_net.features_extractor.cnn = th.nn.Sequential(*layers[:-2], th.nn.Tanh(), *layers[-2:])
+    observations = observations_of(model, 3)
+    found = output(model.q_net, prepared((model.q_net,), observations))
+    th.testing.assert_close(found, model.q_net(observations), rtol=1e-5, atol=1e-6)
+    found.sum().backward()
 
 
 def test_images_are_left_as_they_are() -> None:

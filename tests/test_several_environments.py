@@ -82,6 +82,7 @@ CASES: dict[str, dict[str, Any]] = {
     "five, epsilon-greedy, adam, dueling": {
         "environments": 5, "behaviour": "epsilon-greedy", "epsilon": {"final": 0.1, "steps": 50}, "optimiser": ADAM,
         "dueling": True, "width": 32, "replay": 60},
+    "two, delta as DQN's": {"environments": 2, "delta_q": "dqn", "n_step": 2},
     "three, mixed steps by entropy": {
         "environments": 3, "n_step": 3, "traces": {"kind": "peng", "decay_from": "actions"}, "replay": 30},
 }  # fmt: skip

@@ -38,25 +38,26 @@ def stoppable(sentence: Callable[[KeyboardInterrupt], str]) -> Iterator[None]:
     """Inside this block, Ctrl-C and SIGTERM end the command with the exit code of the signal, and with a sentence about
     the interrupt that the work raised after it had saved what it has. Between two trainings SIGTERM interrupts as
     Ctrl-C does; a training answers both by itself."""
-    with hearing_signals() as heard, _interrupted_by_sigterm():
+    with hearing_signals() as heard, _interrupted_by_sigterm(heard):
         try:
             yield
         except KeyboardInterrupt as interrupt:
-            raise Stopped(sentence(interrupt), 128 + (heard() or signal.SIGINT)) from None
+            first, *_ = (*heard(), signal.SIGINT)
+            raise Stopped(sentence(interrupt), 128 + first) from None
 
 
 @contextlib.contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Inside this block, SIGTERM raises `KeyboardInterrupt`, unless somebody else answers it already. A second SIGTERM
-    changes nothing: `timeout` sends two."""
+def _interrupted_by_sigterm(heard: Callable[[], list[int]]) -> Iterator[None]:
+    """Inside this block, SIGTERM raises `KeyboardInterrupt`, unless somebody else answers it already. After a first
+    signal, whoever answered that one, a SIGTERM changes nothing: `timeout` sends two."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
 
     def hear(*_: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        if len(heard()) == 1:  # this one
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, hear)
     try:
@@ -146,27 +147,27 @@ def _closed_within(heard: socket.socket, seconds: float) -> bool:
 
 
 @contextlib.contextmanager
-def hearing_signals() -> Iterator[Callable[[], int | None]]:
-    """Inside this block, know which signal it was that one of Python's handlers made an exception of.
+def hearing_signals() -> Iterator[Callable[[], list[int]]]:
+    """Inside this block, know which signals there were that one of Python's handlers made an exception of.
 
     Outside a program's main thread nothing is heard.
 
     Yields:
-        A function that returns the number of the first signal so far, None if there was none.
+        A function that returns the numbers of the signals so far.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: None
+        yield list
         return
     numbers: list[int] = []
     with _signal_numbers() as heard, heard:
         heard.setblocking(False)
 
-        def first() -> int | None:
+        def all_of_them() -> list[int]:
             with contextlib.suppress(BlockingIOError):
                 numbers.extend(heard.recv(64))
-            return numbers[0] if numbers else None
+            return numbers
 
-        yield first
+        yield all_of_them
 
 
 @contextlib.contextmanager

@@ -362,7 +362,7 @@ def _update_policy(
     done: Any,
 ) -> tuple[dict[str, Any], Any]:
     """The policy network and its moments after a step of the policy update, its estimate if it keeps one, and errors.
-    `judge` is the network whose Q stands in the errors: `q_sa` and `q_next` are its values."""
+    `judge` is the network whose Q stands in the errors after s: `q_next` are its values, `q_sa` those of (s, a)."""
     update, net, forward = program.policy_update, program.policy_architecture, functions(program).forward
     assert update is not None
     assert update.gradient is not None

@@ -116,7 +116,8 @@ class TrainingSettings(Settings):
     r"""The weight :math:`\tau` of the entropy: the policy network also descends :math:`-\tau H(\pi(\cdot|s'))`."""
     delta_q: Annotated[Literal["target", "online", "dqn"], Role(compiled=True, only_with="policy")] = "target"
     r"""The network whose Q stands in the policy update's :math:`\delta`: the target network; the updated Q-network
-    (online); or as in DQN's own error (dqn) the Q-network before its update in s and the target network in s'."""
+    (online); or as in DQN's own error (dqn) the Q-network before its update in s and the target network in the states
+    after s."""
     delta_steps: Annotated[Annotated[int, Field(ge=1, le=100)], Role(compiled=True, only_with="policy", late=True)] = 1
     r"""Rewards before bootstrapping in the policy update's :math:`\delta`; the value update's are `n_step`."""
     delta_correction: Annotated[Literal["none", "tree-backup"], Role(compiled=True, only_with="policy", late=True)] = (

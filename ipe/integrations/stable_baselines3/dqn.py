@@ -55,8 +55,8 @@ class EpsilonIPEDQN(DQN):  # type: ignore[misc]
             natural, kl-proximal (with its default `kl_step`) and cross-entropy have in `ipe.updates`.
         entropy_bonus: the weight :math:`\tau` of the entropy.
         delta_q: whose Q stands in :math:`\delta`: the target network's; the online network's, updated; or, for
-            `dqn`, the online network's in s, before its update, and the target network's in s', as in DQN's own error.
-            That takes one forward pass less.
+            `dqn`, the online network's in s, before its update and with its dropout and batch statistics, and the
+            target network's in s', as in DQN's own error. That takes one forward pass less.
         dqn: every other argument of `stable_baselines3.DQN`, but those of the schedule (`exploration_fraction`,
             `exploration_initial_eps`, `exploration_final_eps`), which are refused. `max_grad_norm` holds for each
             network by itself. With `n_steps` above 1 the policy's :math:`\delta` is that of n steps, uncorrected.

@@ -67,18 +67,20 @@ def output(network: Any, observations: Prepared) -> Any:
 def _flattened_early(layers: Iterable[Any]) -> list[Any]:
     """Layers that end with a rectifier and a flattening, these two exchanged: the numbers are the same. A rectifier's
     gradient takes five times as long where the gradient after it lies in memory in another order than its input."""
-    *first, last, flatten = layers
-    exchanged = type(last) is ReLU and type(flatten) is Flatten
-    return [*first, flatten, last] if exchanged else [*first, last, flatten]
+    found = list(layers)
+    if [type(layer) for layer in found[-3:]] == [Conv2d, ReLU, Flatten]:
+        found[-2], found[-1] = found[-1], found[-2]
+    return found
 
 
 def _through(layers: Iterable[Any], x: Any) -> Any:
     """The output of layers one after the other. Torch's call of a layer, which looks for hooks, costs as much as a
-    small layer does. A rectifier overwrites the output of the layer before it, which nothing else needs."""
+    small layer does. A rectifier overwrites the output of the layer before it, flattened or not, which nothing else
+    needs."""
     before: Any = None
     for layer in layers:
-        x = x.relu_() if type(layer) is ReLU and type(before) in (Linear, Conv2d, Flatten) else layer.forward(x)
-        before = layer
+        x = x.relu_() if type(layer) is ReLU and type(before) in (Linear, Conv2d) else layer.forward(x)
+        before = layer if type(layer) is not Flatten else before
     return x
 
 
@@ -114,8 +116,10 @@ def _hooked(network: Any) -> bool:
 def _pixels_last(observations: Any) -> Any:
     if isinstance(observations, dict):
         return {name: _pixels_last(values) for name, values in observations.items()}
-    laid_out = observations.dim() != 4 or observations.is_contiguous(memory_format=th.channels_last)
-    if laid_out or observations.device.type != "cpu":
+    if observations.dim() != 4 or observations.device.type != "cpu":
+        return observations
+    # With one channel, images are contiguous in both orders; the convolution reads the order off the strides.
+    if observations.is_contiguous(memory_format=th.channels_last) and observations.stride(1) == 1:
         return observations
     # Half as long as `contiguous(memory_format=torch.channels_last)`, for the same bytes.
     return th.stack(observations.unbind(1), dim=-1).permute(0, 3, 1, 2)

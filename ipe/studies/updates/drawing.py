@@ -72,7 +72,7 @@ def draw_lambda(results: Results) -> Figure:
                 mean, error = areas.mean(), standard_error(areas)
                 ax.axhline(mean, color=colour, linestyle="--", label=f"{name}, λ from entropy")
                 ax.axhspan(mean - error, mean + error, color=colour, alpha=0.12, linewidth=0)
-        ax.set_xlabel("λ (0: one step; 1: eight steps)")
+        ax.set_xlabel("λ (0: one step; 1: up to eight steps)")
         ax.set_ylabel(QUANTITY)
         ax.grid(alpha=0.25, linewidth=0.5)
         figure.tight_layout(rect=(0, 0.16, 1, 1))
