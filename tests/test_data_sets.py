@@ -204,8 +204,9 @@ def gradient_of(loop: Loop, name: str, before: dict[str, Any]) -> dict[str, NDAr
     return found
 
 
-@pytest.mark.parametrize("products", tiered(("native", "xla"), "native"))
-@pytest.mark.parametrize("what", tiered(("cloning", "conservative weight"), "conservative weight"))
+@pytest.mark.slow
+@pytest.mark.parametrize("products", ["native", "xla"])
+@pytest.mark.parametrize("what", ["cloning", "conservative weight"])
 def test_the_gradients_are_those_of_automatic_differentiation(
     what: str, products: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,7 +241,8 @@ def test_the_gradient_is_that_of_the_stated_loss(update: str, products: str, gra
         np.testing.assert_allclose(new["estimate"], 4.0 + 0.25 * (mean_square(now, data) - 4.0), rtol=1e-5)
 
 
-@pytest.mark.parametrize("products", tiered(PRODUCTS, "native"))
+@pytest.mark.slow
+@pytest.mark.parametrize("products", PRODUCTS)
 def test_fenchels_second_estimate_is_learned_by_regression(products: str, gradients: dict[str, Any]) -> None:
     made, hyper = program("fenchel", products)
     state, sample = state_of(made), sample_of(made)
