@@ -49,11 +49,11 @@ def draw_updates(environments: Mapping[str, Results]) -> Figure:
                 ax.set_xlabel("policy step size")
             row[0].set_ylabel(QUANTITY)
         figure.tight_layout(rect=(0, 0.85 / figure.get_figheight(), 1, 1))
-        for ax in axes[-1]:
-            handles, labels = ax.get_legend_handles_labels()
-            box = ax.get_position()
+        for column in axes.T:  # an environment that has been run in part does not show every update
+            shown = {label: line for ax in column for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+            box = column[-1].get_position()
             place = (box.x0 + box.width / 2, 0.0)
-            figure.legend(handles, labels, loc="lower center", bbox_to_anchor=place)
+            figure.legend(shown.values(), shown.keys(), loc="lower center", bbox_to_anchor=place)
     return figure
 
 
