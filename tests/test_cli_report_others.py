@@ -45,7 +45,8 @@ def test_stable_baselines3s_runs_become_a_page(tmp_path: Path, capsys: pytest.Ca
         for setting in ("dqn", "dqn-fast")
         for seed in ("0", "1")
     }
-    assert (tmp_path / "page" / "CartPole-v1_greedy_evaluation-learning_curves.png").is_file()
+    for name in ("CartPole-v1_greedy_evaluation-learning_curves.png", "learning_curves.png", "learning_curves.pdf"):
+        assert (tmp_path / "page" / name).is_file()
 
 
 def test_cleanrls_runs_become_a_page_with_sensitivity(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from ipe.errors import InputError
 from ipe.experiments.grids import make_sweep
 from ipe.experiments.results import Results
 from ipe.figures.report import write_report
+from ipe.figures.report.drawing import draw_all_curves
 from tests.report_cases import FRAMES, a_sweep, fresh_runs, results_of, rows_of, small_results
 
 
@@ -165,6 +166,27 @@ def test_environments_are_never_compared_with_each_other(tmp_path: Path) -> None
     assert "CartPole-v1-learning_curves.pdf" in files
     ranks = [(row["environment"], row["rank"]) for row in rows_of(tmp_path / "out" / "ranking.csv")]
     assert ranks == [(group.environment, rank) for group in groups for rank in ("1", "2")]
+
+
+def test_the_curves_on_all_environments_are_one_picture() -> None:
+    names = ["LunarLander-v3", "CartPole-v1", "Acrobot-v1", "MountainCar-v0"]
+    cases = {"epsilon-greedy": {"behaviour": "epsilon-greedy"}, "ours": {"behaviour": "epsilon-ipe"}}
+    declared = {"name": "four", "seeds": 3, "base": {"frames": FRAMES}, "grid": {"environment": names}, "cases": cases}
+    found = [findings_of(group, seed=0, resamples=50) for group in read_groups(results_of(make_sweep(declared)))]
+    figure = draw_all_curves(found)
+    assert figure is not None
+    assert [ax.get_title() for ax in figure.axes] == [f"{name} (n = 3)" for name in names]
+    looks = {(line.get_label(), line.get_color(), line.get_linestyle()) for ax in figure.axes for line in ax.lines}
+    assert {name for name, _, _ in looks} == set(cases)
+    assert len(looks) == 2  # a behaviour looks the same in every panel
+    for one, ax in zip(found, figure.axes, strict=True):
+        for row, line in zip(one.contenders, ax.lines, strict=True):
+            assert line.get_label() == row.series.setting.case
+            mean = np.mean(row.series.curves, axis=0)
+            all_runs = np.isfinite(mean)
+            np.testing.assert_allclose(np.asarray(line.get_ydata())[all_runs], mean[all_runs])
+            assert all_runs.sum() > 100
+    assert draw_all_curves(found[:1]) is None  # one environment has its picture already
 
 
 def test_the_same_environment_made_in_two_ways_is_two() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ipe.analysis import bootstrap_band, mean_and_standard_error
@@ -18,6 +19,9 @@ from ipe.figures.learning import learning_curves
 from ipe.figures.lines import draw_range, legend_below, set_frames
 from ipe.figures.sensitivity import Curve, Panel, draw_sensitivity
 from ipe.figures.style import line_styles, new_figure, style
+
+_COLUMNS = 3
+"""The most panels beside each other in the picture of all environments."""
 
 
 def draw_curves(findings: Findings, *, seed: int = 0) -> Figure | None:
@@ -43,6 +47,47 @@ def draw_curves(findings: Findings, *, seed: int = 0) -> Figure | None:
         steps=findings.group.measure.steps,
         label=None if findings.group.measure.steps == "frames" else findings.group.measure.curve,
     )
+
+
+def draw_all_curves(found: Sequence[Findings], *, seed: int = 0) -> Figure | None:
+    """The contenders' learning curves on several environments as one picture, a panel for each environment: mean and
+    95% bootstrap interval of it. A name looks the same in every panel. None if fewer than two environments have curves.
+    """
+    drawn = [(one, [row for row in one.contenders if np.isfinite(row.series.curves).any()]) for one in found]
+    drawn = [(one, rows) for one, rows in drawn if rows]
+    if len(drawn) < 2:
+        return None
+    behaviours = {
+        name: row.series.setting.behaviour
+        for _, rows in drawn
+        for name, row in zip(short_names(rows), rows, strict=True)
+    }
+    looks = dict(zip(behaviours, line_styles(list(behaviours.values())), strict=True))
+    columns = min(len(drawn), _COLUMNS)
+    lines = -(-len(drawn) // columns)
+    with style():
+        figure = new_figure(3.6 * columns, 2.7 * lines + 0.6)
+        axes = figure.subplots(lines, columns, squeeze=False).ravel()
+        for ax, (findings, rows) in zip(axes, drawn, strict=False):
+            _draw_means(ax, findings, rows, looks, seed)
+        for ax in axes[len(drawn) :]:
+            ax.remove()
+        legend_below(figure, axes[: len(drawn)], "mean over runs and 95% bootstrap interval")
+    return figure
+
+
+def _draw_means(
+    ax: Axes, findings: Findings, rows: Sequence[Row], looks: Mapping[str, dict[str, Any]], seed: int
+) -> None:
+    group = findings.group
+    for name, row in zip(short_names(rows), rows, strict=True):
+        low, high = bootstrap_band(row.series.curves, seed=seed)
+        ax.fill_between(group.grid, low, high, color=looks[name]["color"], alpha=0.2, linewidth=0)
+        ax.plot(group.grid, mean_and_standard_error(row.series.curves).mean, label=name, **looks[name])
+    runs = sorted({row.series.n for row in rows})
+    ax.set_title(f"{group.title} (n = {' to '.join(str(n) for n in dict.fromkeys((runs[0], runs[-1])))})")
+    ax.set_ylabel(group.measure.curve.replace(", ", ",\n"))
+    set_frames(ax, float(group.grid[-1]), group.measure.steps)
 
 
 def draw_exploration(findings: Findings) -> Figure | None:

@@ -22,7 +22,14 @@ from ipe.base.atomic import check_folder, write_files
 from ipe.deep.machine import versions
 from ipe.experiments.results import Results
 from ipe.figures.report.data import Step, cost_data, environment_data, selection_data, settings_data
-from ipe.figures.report.drawing import draw_curves, draw_evaluation, draw_exploration, draw_panels, draw_profiles
+from ipe.figures.report.drawing import (
+    draw_all_curves,
+    draw_curves,
+    draw_evaluation,
+    draw_exploration,
+    draw_panels,
+    draw_profiles,
+)
 from ipe.figures.report.methods import methods_text
 from ipe.figures.report.tables import tables
 from ipe.figures.style import figure_bytes
@@ -270,7 +277,8 @@ def _panels(
 
 
 def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed: int) -> dict[str, bytes]:
-    out: dict[str, bytes] = {}
+    together = draw_all_curves([findings for findings, _ in found], seed=seed)
+    out = {} if together is None else _files("learning_curves", together)
     for findings, shown in found:
         prefix = "" if len(found) == 1 else f"{_file_name(findings.group.title)}-"
         drawn = {
@@ -282,8 +290,12 @@ def _figures(found: Sequence[tuple[Findings, Sequence[SensitivityPanel]]], seed:
         }
         for name, figure in drawn.items():
             if figure is not None:
-                out |= {f"{prefix}{name}{suffix}": figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
+                out |= _files(f"{prefix}{name}", figure)
     return out
+
+
+def _files(name: str, figure: Figure) -> dict[str, bytes]:
+    return {f"{name}{suffix}": figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
 
 
 def _file_name(words: str) -> str:
