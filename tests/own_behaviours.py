@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from ipe.behaviours import Behaviour
+from ipe.behaviours.kinds.epsilon_ipe import EPSILON_IPE
 from ipe.updates import UPDATES, PolicyUpdate, Transition
 
 
@@ -42,6 +44,8 @@ always = Behaviour("always", "with the first action", probabilities=lambda view,
 def _first(q: Any) -> Any:
     return jnp.arange(q.shape[-1]) == 0
 
+
+plain_target = replace(EPSILON_IPE, name="plain-target", target=lambda outcome, numbers: (0.0, outcome.following.q.max(-1)))
 
 not_a_behaviour = 7
 

@@ -10,7 +10,7 @@ import pytest
 
 from ipe.behaviours import Behaviour
 from ipe.cli.program import main
-from ipe.deep import evaluate, paper_settings, train
+from ipe.deep import evaluate, load_agent, paper_settings, train
 from ipe.errors import InputError
 from ipe.experiments import make_sweep
 from ipe.tabular import simulate
@@ -116,6 +116,21 @@ def test_it_trains_in_worker_processes(tmp_path: Path) -> None:
     assert result.status == "done"
     played = evaluate(tmp_path / "run", episodes=1, behaviour=True, frame_limit=20)
     assert played.policy == f"{MODULE}:cautious, from the policy network"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta_q", ["target", "online", "dqn"])
+def test_a_target_of_ones_own_that_says_what_dqns_says_learns_the_same(delta_q: Any, tmp_path: Path) -> None:
+    pytest.importorskip("gymnasium")
+    networks = []
+    for behaviour in ("epsilon-ipe", f"{MODULE}:plain_target"):
+        settings = paper_settings("CartPole-v1", behaviour, delta_q=delta_q, **SMALL)
+        out = tmp_path / str(len(networks))
+        train(settings, seeds=1, out=out, processes=0)
+        networks.append(load_agent(out, 0).tensors)
+    assert any(name.startswith("policy") for name in networks[0])
+    for name, tensor in networks[0].items():
+        np.testing.assert_allclose(networks[1][name], tensor, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_it_is_a_word_on_the_command_line_and_in_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
