@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ipe.behaviours import Behaviour
+from ipe.behaviours.declaration import Numbers, Outcome, Target
 from ipe.behaviours.kinds.epsilon_ipe import EPSILON_IPE
 from ipe.updates import UPDATES, PolicyUpdate, Transition
 
@@ -45,7 +46,12 @@ def _first(q: Any) -> Any:
     return jnp.arange(q.shape[-1]) == 0
 
 
-plain_target = replace(EPSILON_IPE, name="plain-target", target=lambda outcome, numbers: (0.0, outcome.following.q.max(-1)))
+def _dqns_target(outcome: Outcome, numbers: Numbers) -> Target:
+    return Target(0.0, outcome.following.q.max(-1))
+
+
+plain_target = replace(EPSILON_IPE, name="plain-target", target=_dqns_target)
+
 
 not_a_behaviour = 7
 

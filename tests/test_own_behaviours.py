@@ -122,7 +122,7 @@ def test_it_trains_in_worker_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("delta_q", ["target", "online", "dqn"])
 def test_a_target_of_ones_own_that_says_what_dqns_says_learns_the_same(delta_q: Any, tmp_path: Path) -> None:
     pytest.importorskip("gymnasium")
-    networks = []
+    networks: list[dict[str, Any]] = []
     for behaviour in ("epsilon-ipe", f"{MODULE}:plain_target"):
         settings = paper_settings("CartPole-v1", behaviour, delta_q=delta_q, **SMALL)
         out = tmp_path / str(len(networks))
