@@ -449,7 +449,11 @@ def test_wrong_data_sets_are_refused_in_a_sentence(
     assert "holds numbered states, and CartPole-v1" in refusal(capsys, *cartpole, numbered)
     assert "there are no transitions" in refusal(capsys, *cartpole, str(tmp_path / "empty.npz"))
     assert "its transitions are of tests.deep_environments:Drift-v0" in refusal(capsys, *cartpole, str(source))
-    assert "there is no such run or file" in refusal(capsys, *cartpole, "nothing.npz")
+    assert "train: nothing.npz: there is no such run or file" in refusal(capsys, *cartpole, "nothing.npz")
+    (tmp_path / "table.csv").touch()
+    said = refusal(capsys, *cartpole, str(tmp_path / "table.csv"))
+    assert said.endswith("table.csv: the suffix must be .npz; found .csv\n")
+    assert said.count("table.csv") == 1  # the file is named once
     assert "environments = 2, but learning from a data set" in refusal(capsys, *cartpole, fits, "--environments", "2")
     assert "priority.exponent must be 0" in refusal(capsys, *cartpole, fits, "--priority.exponent", "0.6")
     assert "--replay has no effect with --data" in refusal(capsys, *cartpole, fits, "--replay", "500")

@@ -33,11 +33,22 @@ def naming(path: PathLike) -> Iterator[None]:
 
 
 def suffix_of(path: PathLike, known: Sequence[str]) -> str:
-    """The suffix of the path in lower case, or an `InputError` that lists the known suffixes."""
+    """The suffix of the path in lower case, or an `InputError` that lists the known suffixes.
+
+    Example:
+        >>> suffix_of("values.NPZ", (".npz", ".json"))
+        '.npz'
+        >>> suffix_of("values.csv", (".npz",))
+        Traceback (most recent call last):
+        ...
+        ipe.errors.InputError: the suffix must be .npz; found .csv
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in known:
         found = f"found {suffix}" if suffix else "found none"
-        raise InputError(f"the suffix must be {', '.join(known[:-1])} or {known[-1]}; {found}")
+        *others, last = known
+        wanted = f"{', '.join(others)} or {last}" if others else last
+        raise InputError(f"the suffix must be {wanted}; {found}")
     return suffix
 
 

@@ -38,8 +38,9 @@ def read_data(source: Any, where: EnvironmentSettings, seed: int | None = None) 
         raise InputError(f"data_seed chooses among the seeds of a run, and {source} is none")
     environment = make_environment(where, 0)
     environment.close()
+    transitions = _transitions(source)
     with naming("data" if isinstance(source, Transitions) else str(source)):
-        return data_from(_transitions(source), environment.spec, environment.interface)
+        return data_from(transitions, environment.spec, environment.interface)
 
 
 def _transitions(source: str | os.PathLike[str] | Transitions) -> Transitions:
@@ -49,7 +50,7 @@ def _transitions(source: str | os.PathLike[str] | Transitions) -> Transitions:
     if name.startswith(MINARI):
         return minari_transitions(name.removeprefix(MINARI))
     if not Path(source).exists():
-        raise InputError("there is no such run or file; a Minari data set is minari:NAME")
+        raise InputError(f"{source}: there is no such run or file; a Minari data set is minari:NAME")
     return load_transitions(source)
 
 
