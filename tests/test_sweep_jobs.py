@@ -17,8 +17,10 @@ pytest.importorskip("gymnasium")
 
 from ipe.deep import train
 from ipe.deep.environments import episode_seed
+from ipe.deep.stopping import Stop
 from ipe.errors import InputError
 from ipe.experiments.jobs import attempt, run_job
+from ipe.experiments.ledger import Ledger, SweepProgress
 from ipe.experiments.store import Store
 from ipe.experiments.watchdog import Hang, Watchdog, read_hangs
 from tests.needs import ROOT, posix
@@ -136,6 +138,22 @@ def test_a_job_of_another_process_is_left_alone(tmp_path: Path, straight: dict[s
     lease.release()
     assert run_job(store.folder, only(store)) == "done"
     assert tables(store.folder) == straight
+
+
+def test_what_another_process_has_done_is_counted_when_progress_is_told(tmp_path: Path) -> None:
+    """Two processes on one store: each knows of the other's jobs as soon as they are published."""
+    store = stored(tmp_path / "store", small_sweep(grid={"gamma": [0.5, 0.9]}))
+    told: list[SweepProgress] = []
+    ledger = Ledger(store, store.jobs, Stop(), told.append)
+    theirs = ledger.next_job()
+    assert theirs is not None
+    ledger.end(theirs, "claimed", "")
+    ledger.tell(at_once=True)
+    assert run_job(store.folder, theirs.id) == "done"  # by the other process; ours has a job to begin yet
+    ledger.tell(at_once=True)
+    assert [(one.done, one.elsewhere, one.frames_done) for one in told] == [(0, 1, 0), (1, 0, told[0].frames // 2)]
+    assert ledger.next_job() == store.jobs[1]
+    assert ledger.next_job() is None
 
 
 def test_who_has_lost_the_job_publishes_nothing(tmp_path: Path, straight: dict[str, Any]) -> None:

@@ -191,6 +191,10 @@ class Ledger:
                 self.lost.append(f"{self.store.sweep.by_key[job.key].name}, {what}")
         return True
 
+    def _count_others(self) -> None:
+        """Count the jobs of other processes that have been published in the meantime."""
+        self.postponed = [(at, job) for at, job in self.postponed if not self._count(job)]
+
     def progress(self) -> SweepProgress:
         """Return how far the sweep is now."""
         finished = sum(self._size[name] for name in self.done)
@@ -221,5 +225,6 @@ class Ledger:
         if self._callback is None or (not at_once and now - self._told < TELL_SECONDS):
             return
         self._told = now
+        self._count_others()
         if self._callback(self.progress()):
             self.stop.set()
