@@ -144,7 +144,7 @@ def test_a_plan_measures_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     lines = out.splitlines()
     assert lines[0] == "small"
     assert lines[1].split() == ["settings", "2"]
-    assert lines[2].split() == ["runs", "60", "(30", "seeds", "each),", "in", "8", "jobs"]
+    assert lines[2].split() == ["runs", "60", "(30", "seeds", "each),", "in", "4", "jobs"]
     assert lines[3].split() == ["frames", "60M"]
     assert re.fullmatch(r"disk +about [\d.]+MB of results; checkpoints up to [\d.]+[kM]B", lines[4])
     assert re.fullmatch(r"memory +about [\d.]+[MG]B in \d+ process(es)?, of [\d.]+[MG]B available here", lines[5])
@@ -165,15 +165,15 @@ def test_a_plan_of_the_appendix() -> None:
 
     plan = plan_sweep(sweep, jobs(sweep), [1, 2], measure)
     assert (plan.settings, plan.runs, plan.frames) == (243, 7290, 3_645_000_000)
-    assert [(settings.width, seeds) for settings, seeds in asked] == [(64, 8), (128, 8), (256, 4)]
+    assert [(settings.width, seeds) for settings, seeds in asked] == [(64, 15), (128, 8), (256, 4)]
     assert (plan.measured, plan.shapes) == (3, 3)
-    assert plan.jobs == 81 * 4 + 81 * 4 + 81 * 8
+    assert plan.jobs == 81 * 2 + 81 * 4 + 81 * 8
     # A millisecond per frame of a run, and ten seconds per job, on one core.
     assert plan.seconds[1] == pytest.approx(3_645_000_000 * 1e-3 + 10.0 * plan.jobs)
     assert plan.seconds[2] == pytest.approx(plan.seconds[1] / 2, rel=0.01)
-    assert plan.work_bytes == {1: 3 * 8 * 10**7, 2: 2 * 3 * 8 * 10**7}
-    # Three hundred megabytes per process, and eighty for the eight seeds of the largest.
-    assert plan.memory_bytes == {1: 38 * 10**7, 2: 2 * 38 * 10**7}
+    assert plan.work_bytes == {1: 3 * 15 * 10**7, 2: 2 * 3 * 15 * 10**7}
+    # Three hundred megabytes per process, and a hundred and fifty for the fifteen seeds of the largest.
+    assert plan.memory_bytes == {1: 45 * 10**7, 2: 2 * 45 * 10**7}
     assert plan.result_bytes == pytest.approx(3_645_000_000 * (0.01 * 20 + 0.048) + 8000 * plan.jobs)
 
 

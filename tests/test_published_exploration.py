@@ -15,8 +15,20 @@ import pytest
 
 from ipe.analysis import claims_markdown, claims_records
 from ipe.errors import InputError
-from ipe.studies.exploration import CONTENDERS, TASKS, TabularSettings, read_tabular
+from ipe.experiments.store import open_store
+from ipe.studies.exploration import (
+    CONTENDERS,
+    TABULAR,
+    TASKS,
+    TabularSettings,
+    chosen_groups,
+    read_tabular,
+    tasks_of,
+)
 from ipe.studies.exploration.claims import judged
+from ipe.studies.exploration.deep import choosing_sweep
+from ipe.studies.exploration.deep_report import DEEP, findings_of_groups
+from ipe.studies.exploration.deep_run import fresh_folder
 from ipe.studies.exploration.findings import Findings, findings_of
 from ipe.studies.exploration.scores import Scores, scores_of
 from ipe.studies.exploration.simulating import declaration
@@ -38,13 +50,22 @@ def findings() -> Findings:
     return findings_of(scores())
 
 
+@cache
+def deep_findings() -> Findings:
+    return findings_of_groups(chosen_groups(PUBLISHED), PUBLISHED).findings
+
+
 def blocks() -> dict[str, str]:
     """What stands on the page between its comments."""
     return {
         "untuned": untuned_table(findings()),
         "tuned": tuned_table(findings()),
         "families": family_table(findings()),
-        "claims": claims_markdown(judged(findings())),
+        "claims": claims_markdown(judged(findings(), TABULAR)),
+        "deep-untuned": untuned_table(deep_findings()),
+        "deep-tuned": tuned_table(deep_findings()),
+        "deep-tasks": family_table(deep_findings(), by_task=True),
+        "deep-claims": claims_markdown(judged(deep_findings(), DEEP)),
     }
 
 
@@ -63,6 +84,17 @@ def test_every_contender_is_published_as_it_is_declared() -> None:
         assert found.table.num_rows == found.manifest["rows"] == len(TASKS) * 5 * 2 * SETTINGS.runs
 
 
+def test_every_deep_task_is_published_as_it_is_declared() -> None:
+    for task in tasks_of(chosen_groups(PUBLISHED)):
+        stored, declared = open_store(PUBLISHED / task.name).sweep, choosing_sweep(task)
+        assert [setting.key for setting in stored.settings] == [setting.key for setting in declared.settings]
+        assert stored.seeds == declared.seeds
+        fresh = fresh_folder(PUBLISHED, task.name)
+        if fresh.is_dir():  # nobody has solved the others
+            assert not set(open_store(fresh).sweep.seeds) & set(declared.seeds)
+            assert {each.key for each in open_store(fresh).sweep.settings} <= set(declared.by_key)
+
+
 def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
     shutil.copytree(PUBLISHED / "tabular", tmp_path / "tabular")
     path = tmp_path / "tabular" / "epsilon-ipe.parquet"
@@ -74,19 +106,27 @@ def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_verdicts_are_those_of_the_runs() -> None:
-    published = json.loads((PUBLISHED / "report" / "claims.json").read_text(encoding="utf-8"))
-    again = claims_records(judged(findings()))
+@pytest.mark.parametrize("part", [TABULAR, DEEP])
+def test_the_verdicts_are_those_of_the_runs(part: str) -> None:
+    file, found = ("claims.json", findings) if part == TABULAR else (f"claims-{part}.json", deep_findings)
+    published = json.loads((PUBLISHED / "report" / file).read_text(encoding="utf-8"))
+    again = claims_records(judged(found(), part))
     assert [(claim["name"], claim["verdict"]) for claim in again] == [(c["name"], c["verdict"]) for c in published]
     for claim, before in zip(again, published, strict=True):
         assert claim["numbers"] == pytest.approx(before["numbers"], rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["untuned", "tuned", "families", "claims"])
-def test_the_page_has_the_tables_of_the_report(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "report"),
+    [
+        *((name, "report.md") for name in ("untuned", "tuned", "families", "claims")),
+        *((name, f"{DEEP}.md") for name in ("deep-untuned", "deep-tuned", "deep-tasks", "deep-claims")),
+    ],
+)
+def test_the_page_has_the_tables_of_the_report(name: str, report: str) -> None:
     found = between(name).search(PAGE.read_text(encoding="utf-8"))
     assert found is not None
-    assert found[2] in (PUBLISHED / "report" / "report.md").read_text(encoding="utf-8")
+    assert found[2] in (PUBLISHED / "report" / report).read_text(encoding="utf-8")
     assert found[2].count("\n") > 8
 
 

@@ -26,7 +26,7 @@ RESULTS = PUBLISHED / "lunar_lander"
 
 def test_everything_that_is_published_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sweeps, and training runs in the layout of earlier versions: by the reader, the status and the curves."""
-    shutil.copytree(PUBLISHED, tmp_path / "results")
+    shutil.copytree(PUBLISHED, tmp_path / "results", ignore=shutil.ignore_patterns("exploration"))
     stores = sorted(path.parent for path in (tmp_path / "results").rglob("sweep.json"))
     old = sorted(path.parent for path in (tmp_path / "results" / "freeway_first").rglob("run.json"))
     assert (len(stores), len(old)) == (6, 2)
@@ -49,6 +49,17 @@ def test_everything_that_is_published_is_read(tmp_path: Path, capsys: pytest.Cap
     with pytest.raises(InputError, match="is a run of an earlier version without checkpoints; train it anew"):
         resume(old[0])
     assert {path: path.read_bytes() for path in old[0].iterdir() if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_the_deep_runs_of_the_study_of_exploration_are_read() -> None:
+    """A store of fresh runs may wait for more of them; nothing else may be missing, and nothing damaged."""
+    folders = sorted(path.parent for path in (PUBLISHED / "exploration").rglob("sweep.json"))
+    assert folders
+    for folder in folders:
+        results = load_results(folder)
+        assert all(": no result for " in problem for problem in results.problems), folder.name
+        assert folder.name.endswith("-fresh") or not results.missing, folder.name
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,24 @@ import pyarrow as pa
 import pytest
 
 from ipe.analysis import Interval
+from ipe.analysis.series import Group, Series
 from ipe.behaviours import BEHAVIOURS
 from ipe.cli import main
 from ipe.errors import InputError
-from ipe.experiments.results import load_results
+from ipe.experiments.results import Results, load_results
 from ipe.planning import greedy_policy, optimal_values, policy_values
-from ipe.studies.exploration import CONTENDERS, TASKS, UNIFORM, Contender, TabularSettings, Task, groups, run
+from ipe.studies.exploration import (
+    CONTENDERS,
+    TASKS,
+    UNIFORM,
+    Contender,
+    TabularSettings,
+    Task,
+    choosing,
+    deep_report,
+    deep_run,
+    run,
+)
 from ipe.studies.exploration import deep as deep_part
 from ipe.studies.exploration.claims import agreed
 from ipe.studies.exploration.files import Runs, run_contender
@@ -223,7 +237,7 @@ def test_the_command_runs_reads_and_reports(tmp_path: Path, capsys: pytest.Captu
         (["--only", "tables"], "there is no part 'tables'; the parts are tabular, classic-control"),
         (["--runs", "1"], "--runs must be at least 2"),
         (["--only", "tabular", "--report"], "there are no results yet"),
-        (["--only", "classic-control", "--report"], "the group classic-control has no fresh runs yet"),
+        (["--only", "classic-control", "--report"], "the group classic-control has no runs yet"),
     ],
 )
 def test_wrong_words_get_one_sentence(
@@ -247,6 +261,169 @@ def test_the_deep_sweeps_have_five_settings_by_two_step_sizes() -> None:
     assert sorted(set(annealed)) == [2500, 5000, 10_000, 25_000, 50_000]  # shares of 50,000 frames
 
 
+def chosen_by(areas: dict[str, dict[str, list[float]]], tasks: list[deep_part.DeepTask]) -> choosing.Chosen:
+    """What is chosen by the mean areas of each case's settings on each task."""
+    found = {task: {name: np.array(values) for name, values in cases.items()} for task, cases in areas.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choosing, "_mean_areas", lambda task, _: dict(found[task]))
+        return choosing.choose(dict.fromkeys(found), tasks)  # type: ignore[arg-type]
+
+
+def test_settings_are_chosen_for_all_groups_together_and_for_a_group_by_the_others() -> None:
+    tasks = [deep_part.DeepTask(name, group, "CartPole-v1", 100, 2, 3) for name, group in ("ax", "bx", "cy")]
+    areas = {
+        "a": {"uniform": [1.0, 1.0], "one": [11.0, 1.0, 7.0], "two": [6.0, 6.0, 6.0]},
+        "b": {"uniform": [0.0, 0.0], "one": [10.0, 0.0, 6.0], "two": [0.0, 0.0, 5.0]},
+        "c": {"uniform": [0.0, 2.0], "one": [1.0, 5.0, 4.0], "two": [2.0, 1.0, 1.0]},
+    }
+    chosen = chosen_by(areas, tasks)
+    assert chosen.family == {"a": "x", "b": "x", "c": "y"}
+    assert (chosen.low, chosen.high) == ({"a": 1.0, "b": 0.0, "c": 1.0}, {"a": 11.0, "b": 10.0, "c": 5.0})
+    # Group x counts as much as group y: "one" has (1, 0, .6) on x and (0, 1, .75) on y.
+    assert chosen.settings["one for all"]["a"] == {"one": 2, "two": 0}
+    assert chosen.settings["unseen"]["a"]["one"] == 1
+    assert chosen.settings["unseen"]["c"]["one"] == 0
+    assert [chosen.settings["per task"][task]["one"] for task in "abc"] == [0, 0, 1]
+    assert chosen.of_task("c")["one"] == [0, 1, 2]
+    assert chosen.normalised("a", np.array([6.0])).tolist() == [0.5]
+    alone = chosen_by({"c": areas["c"]}, tasks[2:])
+    assert set(alone.settings) == {"one for all", "per task"}
+    # The tasks of a single group are families: the settings of each are chosen by the others.
+    assert chosen_by({task: areas[task] for task in "ab"}, tasks[:2]).family == {"a": "a", "b": "b"}
+
+
+def test_a_deep_task_that_nobody_solved_chooses_nothing() -> None:
+    known = deep_part.DeepTask("a", "x", "CartPole-v1", 100, 2, 3, goal=1.0)
+    other = deep_part.DeepTask("b", "x", "CartPole-v1", 100, 2, 3)
+    areas = {"a": {"uniform": [0.0], "one": [0.04, 0.0]}, "b": {"uniform": [0.0], "one": [0.0, 0.04]}}
+    chosen = chosen_by(areas, [known, other])
+    assert (chosen.unsolved, chosen.settings["one for all"]) == (("a",), {"b": {"one": 1}})
+    with pytest.raises(InputError, match="a: nobody solved any of these tasks"):
+        chosen_by({"a": areas["a"]}, [known])
+    pytest.importorskip("gymnasium")
+    from gymnasium import spec
+
+    for task in deep_part.DEEP_TASKS:
+        if isinstance(task.environment, str) and not task.environment.startswith("minatar/"):
+            assert task.goal == spec(task.environment).reward_threshold, task.name
+        else:
+            assert task.goal == (0.99 if task.group == "deep-sea" else None)  # 1 less the cost of moving
+
+
+def declare(
+    patch: pytest.MonkeyPatch, contenders: Sequence[deep_part.DeepContender], tasks: Sequence[deep_part.DeepTask]
+) -> None:
+    """Declare a study of other deep contenders and tasks."""
+    for module in (deep_part, deep_run, deep_report):
+        patch.setattr(module, "DEEP_CONTENDERS", tuple(contenders))
+    for module in (deep_part, deep_run):
+        patch.setattr(module, "DEEP_TASKS", tuple(tasks))
+
+
+def test_fresh_runs_are_those_of_the_seeds_that_all_settings_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = deep_part.choosing_sweep(deep_part.DEEP_TASKS[0]).settings[:3]
+
+    def series(setting: Any, seeds: Sequence[int], status: str, ends: Sequence[float] | None) -> Series:
+        outcomes = [{"seed": seed, "status": status} for seed in seeds]
+        values = np.array(seeds, float)
+        evaluated = None if ends is None else np.array(ends)[:, None]
+        return Series(setting, True, 4, outcomes, values[:, None], None, None, values, values, 0, evaluated)
+
+    first = series(settings[0], [5, 6, 7, 8], "done", [50.0, 60.0, np.nan, 80.0])
+    second = series(settings[1], [6, 7, 8], "diverged", None)  # no run of it came to its end
+    third = series(settings[2], [5, 7, 8], "done", None)
+    sweep = replace(deep_part.choosing_sweep(deep_part.DEEP_TASKS[0]), seeds=[5, 6, 7, 8])
+    results = Results(sweep, pa.table({}), pa.table({}), [{}], ["a problem"])
+    monkeypatch.setattr(deep_report, "load_results", lambda *_, **__: results)
+    monkeypatch.setattr(
+        deep_report, "read_groups", lambda _: [Group("e", 1, np.arange(1), [first, second, third], [], [])]
+    )
+    found = deep_report._fresh_runs(tmp_path, settings[:2])
+    assert found is not None
+    keys = [setting.key for setting in settings]
+    assert (found.seeds, found.planned, found.problems) == (3, 4, ["a problem"])
+    assert (found.areas[keys[0]].tolist(), found.areas[keys[1]].tolist()) == ([6.0, 7.0, 8.0], [6.0, 7.0, 8.0])
+    assert found.ends[keys[0]].tolist() == [60.0, 50.0, 80.0]  # a run without an end gets the worst of all runs
+    assert found.ends[keys[1]].tolist() == [50.0, 50.0, 50.0]
+    with pytest.raises(InputError, match="have no greedy evaluation at their end"):
+        deep_report._fresh_runs(tmp_path, settings[1:])
+    assert deep_report._fresh_runs(tmp_path / "nowhere", settings[:2]) is None
+    more = deep_part.choosing_sweep(deep_part.DEEP_TASKS[0]).settings[:4]
+    assert deep_report._fresh_runs(tmp_path, more) is None
+
+
+def test_the_panels_show_the_better_value_step_size() -> None:
+    contender = deep_part.DEEP_CONTENDERS[0]
+    sweep = deep_part.choosing_sweep(deep_part.DEEP_TASKS[0])
+    settings = [setting.varied for setting in deep_part.settings_of_case(sweep, contender.name)]
+    # A score that tells the setting: the place in the grid, and a tenth more at the larger value step size.
+    scores = [
+        contender.grid.index(each[contender.path]) + 0.1 * (each["value_step_size"] == max(deep_part.VALUE_STEP_SIZES))
+        for each in settings
+    ]
+    means = {contender.name: np.array([scores, [2.0 * score for score in scores]])}
+    (panel,) = deep_report.deep_panels(choosing.Chosen({"a": "x", "b": "y"}, (), {}, {}, means, {}))
+    assert panel.grid == contender.grid
+    assert panel.tasks[0] == pytest.approx([0.1, 1.1, 2.1, 3.1, 4.1])
+    assert panel.mean == pytest.approx(1.5 * panel.tasks[0])
+
+
+@pytest.mark.slow
+def test_groups_of_deep_tasks_choose_together_and_keep_what_they_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = ("epsilon-greedy", "linear", "epsilon-ipe", "tau-ipe")
+    few = tuple(each for each in deep_part.DEEP_CONTENDERS if each.name in wanted)
+    small = {"width": 8, "batch": 4, "replay": 100}
+    tasks = tuple(
+        deep_part.DeepTask(name, group, environment, 400, 2, 3, small)
+        for name, group, environment in (
+            ("cartpole", "classic-control", "CartPole-v1"),
+            ("frozen-lake", "deep-sea", "FrozenLake-v1"),
+        )
+    )
+    declare(monkeypatch, few, tasks)
+    words = ["reproduce", "exploration", "--workers", "1", "--out", str(tmp_path / "out"), "--only"]
+    assert main([*words, "classic-control"]) == 0
+    alone = {setting.key for setting in load_results(tmp_path / "out/cartpole-fresh").sweep.settings}
+    assert main([*words, "classic-control,deep-sea"]) == 0
+    printed = capsys.readouterr().out
+    assert "unseen family" in printed
+    assert "tau-unseen-against-all-rivals  (deep)" in printed
+    together = load_results(tmp_path / "out/cartpole-fresh")
+    assert alone <= {setting.key for setting in together.sweep.settings}
+    assert not together.missing
+    page = (tmp_path / "out/report/deep.md").read_text(encoding="utf-8")
+    assert "| behaviour | cartpole | frozen-lake |" in page
+    assert "core-minutes" in page
+    judged = json.loads((tmp_path / "out/report/claims-deep.json").read_bytes())
+    assert len(judged) == 9
+    assert {claim["figure"] for claim in judged} == {"deep"}
+    assert {path.name for path in (tmp_path / "out/report").glob("*.png")} >= {"price-deep.png", "sensitivity-deep.png"}
+    assert "epsilon.steps / frames" in page
+    assert "cartpole 2 and 3; frozen-lake 2 and 3" in page
+    assert main([*words, "classic-control,deep-sea", "--report"]) == 0
+    assert (tmp_path / "out/report/deep.md").read_text(encoding="utf-8") == page
+    assert deep_run.chosen_groups(tmp_path / "out") == ["classic-control", "deep-sea"]
+    assert deep_run.chosen_groups(tmp_path) == []
+    # A stop: a setting without one of its runs, a task without fresh runs. What is left is reported on.
+    gone = next(iter((tmp_path / "out/cartpole-fresh/results").glob("*/*.json")))
+    gone.unlink()
+    shutil.rmtree(tmp_path / "out/frozen-lake-fresh")
+    assert main([*words[:-1], "--report"]) == 2
+    assert "there are no fresh runs of all chosen settings" in capsys.readouterr().err
+    # Without fresh runs of the other task, the first run's jobs are enough.
+    assert main([*words, "classic-control,deep-sea", "--runs", "3"]) == 0
+    shutil.rmtree(tmp_path / "out/frozen-lake-fresh")
+    assert main([*words[:-1], "--report"]) == 0
+    assert "Not run yet: frozen-lake." in (tmp_path / "out/report/deep.md").read_text(encoding="utf-8")
+    declare(monkeypatch, few[:2], tasks)
+    assert main([*words[:-1], "--report"]) == 2
+    assert "holds runs of other settings than the study declares" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_group_of_deep_tasks_is_run_chosen_reported_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -254,9 +431,7 @@ def test_a_group_of_deep_tasks_is_run_chosen_reported_and_kept(
     few = tuple(each for each in deep_part.DEEP_CONTENDERS if each.name in ("epsilon-greedy", "epsilon-ipe"))
     small = {"width": 8, "batch": 4, "replay": 100}
     task = deep_part.DeepTask("cartpole", "classic-control", "CartPole-v1", 400, 2, 3, small)
-    for module in (deep_part, groups):
-        monkeypatch.setattr(module, "DEEP_CONTENDERS", few)
-        monkeypatch.setattr(module, "DEEP_TASKS", (task,))
+    declare(monkeypatch, few, (task,))
     words = ["reproduce", "exploration", "--only", "classic-control", "--workers", "1", "--out", str(tmp_path / "out")]
     assert main(words) == 0
     printed = capsys.readouterr().out

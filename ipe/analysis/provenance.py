@@ -59,6 +59,17 @@ def run_cost(*folders: str | os.PathLike[str]) -> RunCost:
     return RunCost(sum(float(one.get("seconds", 0.0)) for one in contents), tuple(machines), dates[0], dates[1])
 
 
+def seconds_by_case(*folders: str | os.PathLike[str]) -> dict[str, float]:
+    """The seconds that the jobs of each case of some stores took together."""
+    spent: dict[str, float] = {}
+    for folder in folders:
+        cases = {key: setting.case for key, setting in open_store(folder).sweep.by_key.items()}
+        for content in _contents(Path(folder)):
+            case = cases[content["setting"]]
+            spent[case] = spent.get(case, 0.0) + float(content["seconds"])
+    return spent
+
+
 def recorded_cost(runs: Sequence[RecordedRun]) -> RunCost | None:
     """What recorded runs took by the clock, all of them together, and when; None if no file says it. A run of which
     both training and evaluations were read counts once."""

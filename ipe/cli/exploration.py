@@ -19,22 +19,21 @@ if TYPE_CHECKING:
 
 def run(study: Any) -> int:
     """Run the parts that a study's options name; returns the exit code."""
-    from ipe.studies.exploration import TABULAR, group_names
+    from ipe.studies.exploration import TABULAR, chosen_groups, group_names
     from ipe.studies.parts import check_only
 
     parts = check_only([TABULAR, *group_names()], study.parts)
+    if study.report and study.parts is None:
+        deep = chosen_groups(study.folder)
+        parts = [TABULAR] * ((study.folder / TABULAR).is_dir() or not deep) + deep
     settings = _settings(study.runs)
     if study.plan:
         return _plan(study, parts, settings)
-    code = DONE
-    for part in parts:
-        if part == TABULAR:
-            _tabular(study.folder, settings, study.report)
-        elif study.report:
-            _report_group(study.folder, part)
-        else:
-            code = max(code, _group(study, part))
-    return code
+    if TABULAR in parts:
+        _tabular(study.folder, settings, study.report)
+    if deep := [part for part in parts if part != TABULAR]:
+        return _deep(study, deep, settings if TABULAR in parts else None)
+    return DONE
 
 
 def _settings(runs: int | None) -> TabularSettings:
@@ -48,7 +47,7 @@ def _settings(runs: int | None) -> TabularSettings:
 
 def _plan(study: Any, parts: list[str], settings: TabularSettings) -> int:
     from ipe.cli.sweep_plan import print_plan
-    from ipe.studies.exploration import CONTENDERS, TABULAR, TASKS, UNIFORM, group_tasks
+    from ipe.studies.exploration import CONTENDERS, TABULAR, TASKS, UNIFORM, tasks_of
     from ipe.studies.exploration.deep import choosing_sweep
 
     for part in parts:
@@ -60,9 +59,10 @@ def _plan(study: Any, parts: list[str], settings: TabularSettings) -> int:
                 f"{settings.runs} runs, {steps / 1e6:,.0f} million steps: within an hour of one core"
             )
             continue
-        for task in group_tasks(part):
+        for task in tasks_of([part]):
             print_plan(choosing_sweep(task, study.runs, study.frames), workers=study.workers)
-            print(f"then {task.fresh} fresh runs of at most two settings of each behaviour")
+            fresh = task.fresh if study.runs is None else min(study.runs, task.fresh)
+            print(f"then {fresh} fresh runs of at most three settings of each behaviour")
     print(next_line("the same command without --plan starts the study, or goes on with it"))
     return DONE
 
@@ -92,30 +92,29 @@ def _tabular(out: Path, settings: TabularSettings, only_report: bool) -> None:
     print(next_line(f"open {report.page}, which shows tables, figures and claims on one page"))
 
 
-def _group(study: Any, part: str) -> int:
-    from ipe.studies.exploration import run_group
+def _deep(study: Any, groups: list[str], tabular: TabularSettings | None) -> int:
+    from ipe.studies.exploration import report_deep, run_deep
+    from ipe.studies.exploration.tables import tuned_table, untuned_table
 
     said = "stopped, with checkpoints; the same command goes on"
-    with stoppable(lambda _: said), Display("ipe reproduce") as display:
-        result = run_group(
-            part,
-            study.folder,
-            runs=study.runs,
-            frames=study.frames,
-            workers=study.workers,
-            callback=shown_in_turn(display, study.folder),
-        )
-    say_some("ipe reproduce", result.notes)
-    if result.status != "done":
-        print(next_line("the same command tries again what is missing, and keeps what is done"))
-        return FAILED
-    _report_group(study.folder, part)
+    if not study.report:
+        with stoppable(lambda _: said), Display("ipe reproduce") as display:
+            result = run_deep(
+                groups,
+                study.folder,
+                runs=study.runs,
+                frames=study.frames,
+                workers=study.workers,
+                callback=shown_in_turn(display, study.folder),
+            )
+        say_some("ipe reproduce", result.notes)
+        if result.status != "done":
+            print(next_line("the same command tries again what is missing, and keeps what is done"))
+            return FAILED
+    report = report_deep(groups, study.folder, tabular)
+    say_some("ipe reproduce", report.problems)
+    print(untuned_table(report.findings))
+    print(tuned_table(report.findings))
+    print_claims(report.claims)
+    print(f"wrote {report.page}")
     return DONE
-
-
-def _report_group(out: Path, part: str) -> None:
-    from ipe.studies.exploration import report_group
-
-    page, table = report_group(part, out)
-    print(table)
-    print(f"wrote {page}")

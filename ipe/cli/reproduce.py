@@ -320,13 +320,15 @@ class Exploration(DeclaredStudy):
 
     Parts: tabular (30 finite MDPs, within an hour of one core), classic-control, deep-sea, lunar-lander, minatar. Every
     behaviour is scored with one setting for all tasks and with the best setting for each: the difference is the price
-    of not tuning. The same command goes on with what is in the folder; --report only reads it. With --runs, no setting
-    gets more runs than that to be chosen by, and no more to be reported on.
+    of not tuning. The deep parts that are named together choose one setting for all their tasks together: with another
+    part, other settings may be chosen, and what is missing is run. The same command goes on with what is in the folder;
+    --report only reads it, and without --only takes the parts that have runs. With --runs, no setting gets more runs
+    than that to be chosen by, and no more to be reported on.
 
     examples:
       ipe reproduce exploration --only tabular
       ipe reproduce exploration --only classic-control --plan
-      ipe reproduce exploration --only tabular --report --out results/exploration
+      ipe reproduce exploration --report --out results/exploration
     """
 
     NAME, MODULE, COMMAND = "exploration", "ipe.studies.exploration", "ipe.cli.exploration"

@@ -1,6 +1,7 @@
 """Which exploration needs no tuning? Every known rule, many tasks, five settings each, and what not choosing costs."""
 
-from ipe.studies.exploration.groups import group_names, group_tasks, report_group, run_group
+from ipe.studies.exploration.deep_report import DeepReport, report_deep
+from ipe.studies.exploration.deep_run import chosen_groups, group_names, run_deep, tasks_of
 from ipe.studies.exploration.run import TABULAR, TabularReport, read_tabular, report_tabular, run_tabular
 from ipe.studies.exploration.settings import CONTENDERS, TASKS, UNIFORM, Contender, TabularSettings, Task
 
@@ -10,14 +11,16 @@ __all__ = [
     "TASKS",
     "UNIFORM",
     "Contender",
+    "DeepReport",
     "TabularReport",
     "TabularSettings",
     "Task",
+    "chosen_groups",
     "group_names",
-    "group_tasks",
     "read_tabular",
-    "report_group",
+    "report_deep",
     "report_tabular",
-    "run_group",
+    "run_deep",
     "run_tabular",
+    "tasks_of",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ipe.analysis import Claim, Interval
 from ipe.analysis.claims import Verdict
@@ -15,55 +16,90 @@ PAPERS, OURS = "epsilon-ipe", "tau-ipe"
 SCHEDULES = ("epsilon-greedy", "linear")
 
 
-def judged(findings: Findings) -> list[Claim]:
-    """Every claim for which the contenders have runs."""
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence about one contender and others.
+
+    Attributes:
+        name: the claim's name.
+        words: the sentence.
+        first: the contender that the sentence is about.
+        others: those it is compared with; None: all that are not derived from an evaluation policy.
+        way: how the settings are chosen.
+        at_the_end: whether it is about the greedy policy at the end, and not about what is earned in training.
+    """
+
+    name: str
+    words: str
+    first: str = PAPERS
+    others: tuple[str, ...] | None = None
+    way: Way = "one for all"
+    at_the_end: bool = False
+
+
+SENTENCES = (
+    Sentence(
+        "untuned-against-schedules",
+        "With one setting for all tasks, ε-IPE earns more than ε-greedy with a fixed and with an annealed ε.",
+        others=SCHEDULES,
+    ),
+    Sentence(
+        "unseen-against-schedules",
+        "On a kind of task that had no part in choosing the setting, ε-IPE earns more than ε-greedy with a fixed and "
+        "with an annealed ε.",
+        others=SCHEDULES,
+        way="unseen",
+    ),
+    Sentence(
+        "tuned-against-schedules",
+        "With the best setting for each task, ε-IPE earns more than ε-greedy with a fixed and with an annealed ε.",
+        others=SCHEDULES,
+        way="per task",
+    ),
+    Sentence(
+        "untuned-against-all-rivals",
+        "With one setting for all tasks, ε-IPE earns more than every other known rule.",
+    ),
+    Sentence(
+        "greedy-policy-at-the-end",
+        "With one setting for all tasks, the greedy policy that is left after training is better with ε-IPE than with "
+        "ε-greedy, fixed or annealed.",
+        others=SCHEDULES,
+        at_the_end=True,
+    ),
+    Sentence(
+        "tau-against-epsilon",
+        "With one setting for all tasks, τ-IPE earns more than ε-IPE.",
+        first=OURS,
+        others=(PAPERS,),
+    ),
+    Sentence(
+        "tau-against-all-rivals",
+        "With one setting for all tasks, τ-IPE earns more than every other known rule.",
+        first=OURS,
+    ),
+    Sentence(
+        "tau-unseen-against-all-rivals",
+        "On a kind of task that had no part in choosing the setting, τ-IPE earns more than every other known rule.",
+        first=OURS,
+        way="unseen",
+    ),
+)
+PRICE = "price-of-not-tuning"
+
+
+def judged(findings: Findings, part: str) -> list[Claim]:
+    """Every claim about a part of the study for which its contenders have runs."""
     names = [row.contender.name for row in findings.rows]
     rivals = [row.contender.name for row in findings.rows if not row.contender.ours]
     if PAPERS not in names or not set(SCHEDULES) <= set(names):
         return []
     claims = [
-        _compared(
-            findings, "untuned-against-schedules", PAPERS, SCHEDULES, "one for all",
-            "With one setting for all tasks, ε-IPE earns more than ε-greedy with a fixed and with an annealed ε.",
-        ),
-        _compared(
-            findings, "unseen-against-schedules", PAPERS, SCHEDULES, "unseen",
-            "On a kind of task that had no part in choosing the setting, ε-IPE earns more than ε-greedy with a fixed "
-            "and with an annealed ε.",
-        ),
-        _compared(
-            findings, "tuned-against-schedules", PAPERS, SCHEDULES, "per task",
-            "With the best setting for each task, ε-IPE earns more than ε-greedy with a fixed and with an annealed ε.",
-        ),
-        _compared(
-            findings, "untuned-against-all-rivals", PAPERS, rivals, "one for all",
-            "With one setting for all tasks, ε-IPE earns more than every other known rule.",
-        ),
-        _compared(
-            findings, "greedy-policy-at-the-end", PAPERS, SCHEDULES, "one for all",
-            "With one setting for all tasks, the greedy policy that is left after training is better with ε-IPE than "
-            "with ε-greedy, fixed or annealed.", at_the_end=True,
-        ),
-        _price(findings, "price-of-not-tuning", PAPERS, rivals,
-               "Not tuning costs ε-IPE less than it costs any other known rule."),
-    ]  # fmt: skip
-    if OURS in names:
-        claims += [
-            _compared(
-                findings, "tau-against-epsilon", OURS, [PAPERS], "one for all",
-                "With one setting for all tasks, τ-IPE earns more than ε-IPE.",
-            ),
-            _compared(
-                findings, "tau-against-all-rivals", OURS, rivals, "one for all",
-                "With one setting for all tasks, τ-IPE earns more than every other known rule.",
-            ),
-            _compared(
-                findings, "tau-unseen-against-all-rivals", OURS, rivals, "unseen",
-                "On a kind of task that had no part in choosing the setting, τ-IPE earns more than every other known "
-                "rule.",
-            ),
-        ]  # fmt: skip
-    return claims
+        _compared(findings, part, sentence, sentence.others or rivals)
+        for sentence in SENTENCES
+        if sentence.first in names and sentence.way in findings.rows[0].choices
+    ]
+    return [*claims, _price(findings, part, rivals)]
 
 
 def agreed(comparison: Comparison) -> Verdict:
@@ -91,9 +127,8 @@ def of_every(verdicts: Sequence[Verdict]) -> Verdict:
     return "holds" if set(verdicts) == {"holds"} else "depends"
 
 
-def _compared(
-    findings: Findings, name: str, first: str, others: Sequence[str], way: Way, words: str, *, at_the_end: bool = False
-) -> Claim:
+def _compared(findings: Findings, part: str, sentence: Sentence, others: Sequence[str]) -> Claim:
+    first, way, at_the_end = sentence.first, sentence.way, sentence.at_the_end
     found = findings.comparisons(first, others, way, at_the_end)
     verdict = of_every([agreed(each) for each in found])
     labels = {row.contender.name: row.contender.label for row in findings.rows}
@@ -108,17 +143,18 @@ def _compared(
     numbers |= {f"{each.second}/high": each.difference.high for each in found}
     numbers |= {f"{each.second}/probability": each.probability.estimate for each in found}
     numbers |= {f"{each.second}/p": each.p for each in found}
-    return Claim(name, "tabular", words, verdict, finding + ".", numbers, addition=True)
+    return Claim(sentence.name, part, sentence.words, verdict, finding + ".", numbers, addition=True)
 
 
-def _price(findings: Findings, name: str, first: str, others: Sequence[str], words: str) -> Claim:
+def _price(findings: Findings, part: str, others: Sequence[str]) -> Claim:
+    words, first = "Not tuning costs ε-IPE less than it costs any other known rule.", PAPERS
     prices = {row.contender.name: row.prices["one for all"] for row in findings.rows}
     labels = {row.contender.name: row.contender.label for row in findings.rows}
     lower = [above(findings.price_difference(other, first)) for other in others]
     listed = sorted([first, *others], key=lambda each: prices[each].estimate)
     finding = "Price, lowest first: " + ", ".join(f"{labels[each]} {_words(prices[each], '.3f')}" for each in listed)
     numbers = {f"price/{each}": prices[each].estimate for each in listed}
-    return Claim(name, "tabular", words, of_every(lower), finding + ".", numbers, addition=True)
+    return Claim(PRICE, part, words, of_every(lower), finding + ".", numbers, addition=True)
 
 
 def _words(interval: Interval, form: str) -> str:

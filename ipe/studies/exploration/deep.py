@@ -1,8 +1,7 @@
 """The deep part, declared: behaviours of DQN, environments, and the sweeps that choose settings and report on them.
 
-A task has two sweeps: in the first, few seeds of every setting choose; in the second, fresh seeds of the chosen
-settings are reported on. The settings that are chosen are the best one for the task, and the best one for all tasks of
-its group by the mean of the normalised scores.
+A task has two sweeps: in the first, few seeds of every setting choose (`ipe.studies.exploration.choosing`); in the
+second, fresh seeds of the chosen settings are reported on.
 """
 
 from __future__ import annotations
@@ -11,16 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from ipe.analysis.series import read_groups
-from ipe.base.arrays import Array
 from ipe.behaviours import BEHAVIOURS
 from ipe.deep.evaluating import Evaluating
-from ipe.errors import InputError
 from ipe.experiments.declared import Setting, Sweep
 from ipe.experiments.grids import make_sweep
-from ipe.experiments.results import Results
 from ipe.studies.learning.confirming import FIRST_FRESH
 
 UNIFORM = "uniform"
@@ -66,12 +59,14 @@ class DeepTask:
 
     Attributes:
         name: the task's name, which is that of its folder.
-        group: the part of the study that the task belongs to; one setting is chosen for all tasks of a group.
+        group: the part of the study that the task belongs to.
         environment: the environment's id, or a table with its options.
         frames: the number of frames of a run.
         choosing: the number of seeds of each setting that settings are chosen by.
         fresh: the number of fresh seeds of each chosen setting.
         fields: other settings of training.
+        goal: the return that solves the task: the best that there is, or Gymnasium's `reward_threshold`; None if
+            neither is known.
     """
 
     name: str
@@ -81,6 +76,7 @@ class DeepTask:
     choosing: int
     fresh: int
     fields: Mapping[str, Any] = field(default_factory=dict)
+    goal: float | None = None
 
 
 _AT_ONCE = {"epsilon": {"initial": 1.0, "steps": 1}}
@@ -105,19 +101,24 @@ DEEP_CONTENDERS: tuple[DeepContender, ...] = (
 """The behaviours of DQN that are compared, five settings each."""
 
 _SMALL = {"width": 64, "replay": 50_000}
-_CLASSIC = {"group": "classic-control", "choosing": 5, "fresh": 30, "fields": _SMALL}
 
 DEEP_TASKS: tuple[DeepTask, ...] = (
-    DeepTask("cartpole", environment="CartPole-v1", frames=50_000, **_CLASSIC),  # type: ignore[arg-type]
-    DeepTask("acrobot", environment="Acrobot-v1", frames=50_000, **_CLASSIC),  # type: ignore[arg-type]
-    DeepTask("mountain-car", environment="MountainCar-v0", frames=50_000, **_CLASSIC),  # type: ignore[arg-type]
     *(
-        DeepTask(f"deep-sea-{n}", "deep-sea", {"id": "zoo/deep-sea", "options": {"n": n}}, 1000 * n, 5, 30, _SMALL)
+        DeepTask(name, "classic-control", environment, 50_000, 5, 30, _SMALL, goal)
+        for name, environment, goal in (
+            ("cartpole", "CartPole-v1", 475.0),
+            ("acrobot", "Acrobot-v1", -100.0),
+            ("mountain-car", "MountainCar-v0", -110.0),
+        )
+    ),
+    *(
+        DeepTask(f"deep-sea-{n}", "deep-sea", {"id": "zoo/deep-sea", "options": {"n": n}}, 1000 * n, 5, 30, _SMALL,
+                 goal=0.99)
         for n in (5, 10, 20)
     ),
-    DeepTask("lunar-lander", "lunar-lander", "LunarLander-v3", 200_000, 3, 10),
+    DeepTask("lunar-lander", "lunar-lander", "LunarLander-v3", 200_000, 3, 10, goal=200.0),
     *(
-        DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 200_000, 2, 5, {"update_every": 4})
+        DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 100_000, 2, 5, {"update_every": 4})
         for game in ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
     ),
 )  # fmt: skip
@@ -143,83 +144,16 @@ def choosing_sweep(task: DeepTask, runs: int | None = None, frames: int | None =
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """The settings that the first sweeps of a group chose.
-
-    Attributes:
-        one_for_all: the index of each contender's setting among those of its case.
-        per_task: for each task the index of each contender's setting.
-        low: for each task the mean score of uniform behaviour.
-        high: for each task the best mean score.
-    """
-
-    one_for_all: dict[str, int]
-    per_task: dict[str, dict[str, int]]
-    low: dict[str, float]
-    high: dict[str, float]
-
-
-def choose(results: Mapping[str, Results]) -> Chosen:
-    """Choose settings by the area under the curve, from the results of the first sweep of every task of a group.
-
-    Raises:
-        InputError: if runs are missing, or no behaviour is better than uniform behaviour.
-    """
-    means = {task: _case_means(found) for task, found in results.items()}
-    low = {task: float(cases.pop(UNIFORM).mean()) for task, cases in means.items()}
-    high = {task: float(max(case.max() for case in cases.values())) for task, cases in means.items()}
-    for task in means:
-        if high[task] <= low[task]:
-            raise InputError(f"{task}: no behaviour earned more than uniform behaviour; there is nothing to choose")
-    scores = {
-        task: {name: (case - low[task]) / (high[task] - low[task]) for name, case in cases.items()}
-        for task, cases in means.items()
-    }
-    names = list(next(iter(scores.values())))
-    overall = {name: np.mean([scores[task][name] for task in scores], axis=0) for name in names}
-    return Chosen(
-        {name: int(overall[name].argmax()) for name in names},
-        {task: {name: int(cases[name].argmax()) for name in names} for task, cases in scores.items()},
-        low,
-        high,
-    )
-
-
-def fresh_sweep(task: DeepTask, sweep: Sweep, chosen: Chosen, runs: int | None = None) -> Sweep:
-    """The sweep that is reported on: fresh seeds of the chosen settings of every contender."""
+def fresh_sweep(task: DeepTask, settings: Sequence[Setting], runs: int | None = None) -> Sweep:
+    """The sweep that is reported on: fresh seeds of some settings of the first sweep; by default as many as the task
+    declares."""
     count = task.fresh if runs is None else min(runs, task.fresh)
-    settings: list[Setting] = []
-    for name, index in chosen.one_for_all.items():
-        case = settings_of_case(sweep, name)
-        settings += [case[i] for i in sorted({index, chosen.per_task[task.name][name]})]
     seeds = list(range(FIRST_FRESH, FIRST_FRESH + count))
     at_the_end = Evaluating(every=settings[0].frames, episodes=GREEDY_EPISODES)
     title = f"{task.name}: fresh runs of the chosen settings"
-    return Sweep(title, seeds, settings, one_at_a_time=False, evaluating=at_the_end)
+    return Sweep(title, seeds, list(settings), one_at_a_time=False, evaluating=at_the_end)
 
 
 def settings_of_case(sweep: Sweep, name: str) -> list[Setting]:
     """The settings of a contender, in the order of its case."""
     return [setting for setting in sweep.settings if setting.case == name]
-
-
-def areas(results: Results, settings: Sequence[Setting]) -> dict[str, Array]:
-    """The area under the curve of each run of some settings, by the settings' keys."""
-    (group,) = read_groups(results)
-    found = {series.setting.key: series.auc for series in group.series}
-    return {setting.key: found[setting.key] for setting in settings}
-
-
-def _case_means(results: Results) -> dict[str, Array]:
-    """The mean area of each setting, by case."""
-    if results.missing:
-        i, seed = results.missing[0]
-        raise InputError(
-            f"{len(results.missing)} runs are missing, the first seed {seed} of "
-            f"{results.sweep.settings[i].name!r}: settings are chosen when all are there"
-        )
-    sweep = results.sweep
-    found = areas(results, sweep.settings)
-    names = dict.fromkeys(setting.case for setting in sweep.settings)
-    return {name: np.array([found[setting.key].mean() for setting in settings_of_case(sweep, name)]) for name in names}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ipe.base.looks import LOOKS, slots_for
+from ipe.base.arrays import Array
+from ipe.base.looks import LOOKS, Look, slots_for
 from ipe.figures.style import OKABE_ITO, new_figure, style
 from ipe.studies.exploration.findings import Findings, Row, Way
 from ipe.studies.exploration.scores import Scores
-from ipe.studies.exploration.settings import Contender
 
-_COLUMNS = 5
+_COLUMNS = 6
 _DISTINCT = 8
 """The number of contenders, from the best on, that have a line of their own look among the profiles."""
 _MARKS: tuple[tuple[Way, str, bool, float, float], ...] = (
@@ -22,6 +25,15 @@ _MARKS: tuple[tuple[Way, str, bool, float, float], ...] = (
     ("per task", "o", False, 5.5, -0.13),
 )
 """The marker of each way of choosing a setting, whether it is filled, its size, and how far it is above its line."""
+
+_PARAMETERS = {
+    "alpha_pi": "policy step size",
+    "anneal_steps": "annealing, share of the run",
+    "epsilon": "ε",
+    "epsilon.final": "ε",
+    "fixed_epsilon": "ε",
+}
+"""What numbers are called at the axes, where they are not called by their names."""
 
 
 def price_figure(findings: Findings) -> Figure:
@@ -47,43 +59,81 @@ def price_figure(findings: Findings) -> Figure:
         ax.set_yticks(range(len(rows)), [_bold(row) for row in rows])
         ax.set_xlabel("normalised score, mean over the families of tasks\n(0: uniform behaviour, 1: the best found)")
         ax.grid(axis="x", alpha=0.25, linewidth=0.5)
-        ax.set_title(
-            "●  one setting for all tasks    |  chosen on other kinds of tasks    ○  best for each task", fontsize=8
-        )
+        unseen = "|  chosen on other kinds of tasks    " if "unseen" in rows[0].mean else ""
+        ax.set_title(f"●  one setting for all tasks    {unseen}○  best for each task", fontsize=8)
         figure.tight_layout()
     return figure
 
 
-def sensitivity_figure(scores: Scores) -> Figure:
-    """A panel per contender: every task over the five settings, and the mean over the families."""
-    count = len(scores.contenders)
-    rows = math.ceil(count / _COLUMNS)
-    looks = [LOOKS[slot] for slot in slots_for([contender.behaviour for contender in scores.contenders])]
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What the figure of all settings shows of a contender.
+
+    Attributes:
+        label: the contender's name.
+        behaviour: the behaviour's name, which decides the look of the line.
+        parameter: the number that the grid varies.
+        grid: the values of that number.
+        tasks: the score on each task at each value, shape (tasks, values), at the better value step size.
+        mean: the mean over the families at each value.
+    """
+
+    label: str
+    behaviour: str
+    parameter: str
+    grid: Sequence[float]
+    tasks: Array
+    mean: Array
+
+
+def tabular_panels(scores: Scores) -> list[Panel]:
+    """What the figure of all settings shows of the tabular part."""
+    panels = []
+    for contender in scores.contenders:
+        means = scores.scores[contender.name].mean(axis=-1)
+        best = np.asarray(means.reshape(len(means), len(contender.grid), -1).max(axis=-1))
+        mean = scores.family_means(best).mean(axis=0)
+        panels.append(Panel(contender.label, contender.behaviour, contender.parameter, contender.grid, best, mean))
+    return panels
+
+
+def sensitivity_figure(blocks: Mapping[str, Sequence[Panel]]) -> Figure:
+    """A panel per contender: every task over the five settings, and the mean over the families.
+
+    Args:
+        blocks: the panels of each part of the study, by the part's name at the axis; each begins a new row.
+    """
+    places = [panel for panels in blocks.values() for panel in [*panels, *[None] * (-len(panels) % _COLUMNS)]]
+    rows = len(places) // _COLUMNS
+    shown = [panel for panel in places if panel is not None]
+    behaviours = list(dict.fromkeys(panel.behaviour for panel in shown))
+    slots = dict(zip(behaviours, slots_for(behaviours), strict=True))
+    lowest = max(-1.0, min(-0.25, *(float(panel.tasks.min()) - 0.05 for panel in shown)))
     with style():
         figure = new_figure(1.75 * _COLUMNS + 0.5, 1.85 * rows + 0.5)
         axes = figure.subplots(rows, _COLUMNS, sharey=True, squeeze=False)
-        for k, ax in enumerate(axes.flat):
-            if k >= count:
+        for ax, panel in zip(axes.flat, places, strict=True):
+            if panel is None:
                 ax.set_axis_off()
-                continue
-            contender = scores.contenders[k]
-            values = _over_the_grid(scores, contender)
-            x = np.arange(len(contender.grid))
-            ax.plot(x, values.T, color="0.72", linewidth=0.5, zorder=1)
-            ax.plot(
-                x, scores.family_means(values).mean(axis=0), color=looks[k].colour, marker=looks[k].marker, zorder=2,
-                linewidth=1.8, markersize=4,
-            )  # fmt: skip
-            ax.set_xticks(x, [f"{value:g}" for value in contender.grid], fontsize=6)
-            ax.set_title(contender.label, fontsize=8)
-            ax.set_xlabel(_axis(contender), fontsize=7)
-            ax.set_ylim(-0.25, 1.1)
-            ax.axhline(0.0, color="0.4", linewidth=0.5)
-            ax.grid(alpha=0.2, linewidth=0.5)
-        for row in axes:
-            row[0].set_ylabel("normalised score", fontsize=7)
+            else:
+                _draw_panel(ax, panel, LOOKS[slots[panel.behaviour]], lowest)
+        names = [name for name, panels in blocks.items() for _ in range(math.ceil(len(panels) / _COLUMNS))]
+        for row, name in zip(axes, names, strict=True):
+            row[0].set_ylabel(f"{name}: normalised score" if name else "normalised score", fontsize=7)
         figure.tight_layout()
     return figure
+
+
+def _draw_panel(ax: Axes, panel: Panel, look: Look, lowest: float) -> None:
+    x = np.arange(len(panel.grid))
+    ax.plot(x, panel.tasks.T, color="0.72", linewidth=0.5, zorder=1)
+    ax.plot(x, panel.mean, color=look.colour, marker=look.marker, zorder=2, linewidth=1.8, markersize=4)
+    ax.set_xticks(x, [f"{value:g}" for value in panel.grid], fontsize=6)
+    ax.set_title(panel.label, fontsize=8)
+    ax.set_xlabel(_PARAMETERS.get(panel.parameter, panel.parameter.replace("_", " ")), fontsize=7)
+    ax.set_ylim(lowest, 1.1)
+    ax.axhline(0.0, color="0.4", linewidth=0.5)
+    ax.grid(alpha=0.2, linewidth=0.5)
 
 
 def profile_figure(findings: Findings) -> Figure:
@@ -118,18 +168,6 @@ def profile_figure(findings: Findings) -> Figure:
         figure.legend(handles[::-1], labels[::-1], loc="center right", fontsize=7)
         figure.tight_layout(rect=(0, 0, 0.79, 1))
     return figure
-
-
-def _over_the_grid(scores: Scores, contender: Contender) -> np.ndarray:
-    """The mean score of each task at each value of the grid, shape (tasks, values), at the better value step size."""
-    means = scores.scores[contender.name].mean(axis=-1)
-    sizes = means.shape[1] // len(contender.grid)
-    return np.asarray(means.reshape(len(means), len(contender.grid), sizes).max(axis=-1))
-
-
-def _axis(contender: Contender) -> str:
-    words = {"alpha_pi": "policy step size", "anneal_steps": "annealing, share of the run", "epsilon": "ε"}
-    return words.get(contender.parameter, contender.parameter.replace("_", " "))
 
 
 def _bold(row: Row) -> str:

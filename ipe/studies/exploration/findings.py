@@ -1,8 +1,8 @@
 """What the scores say: two tables, comparisons with Holm's correction, and performance profiles.
 
 Runs are resampled within tasks. A mean over families weighs every family the same, whatever the number of its tasks;
-an interquartile mean pools the runs of all tasks. Contenders are compared run by run: all of them see the same random
-numbers.
+an interquartile mean pools the runs of all tasks, and weighs every task the same. Contenders are compared run by run:
+all of them see the same random numbers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ipe.analysis import (
     probability_of_improvement,
 )
 from ipe.analysis.bootstrap import interval_of, resample_counts
+from ipe.analysis.statistics import trimmed
 from ipe.base.arrays import Array
 from ipe.studies.exploration.scores import Choice, Scores
 
@@ -70,7 +71,7 @@ class Row:
         ends: the mean over the families of where the runs ended, by way.
         rank: the mean rank over the tasks, by way.
         prices: what is lost of the mean against the best setting for each task, by way.
-        seconds: the processor seconds of all its runs; NaN if they are not known.
+        seconds: the processor seconds of its runs (of deep ones, those that chose); NaN if they are not known.
     """
 
     contender: Named
@@ -189,7 +190,7 @@ def summed_up(
             Row(
                 contender=contender,
                 choices=dict(chosen),
-                iqm={way: bootstrap_interval(x, "iqm", seed=SEED, resamples=RESAMPLES) for way, x in scores.items()},
+                iqm={way: iqm_interval(x) for way, x in scores.items()},
                 mean={way: family_mean_interval(x, family) for way, x in scores.items()},
                 ends={way: family_mean_interval(chosen[way].ends, family) for way in ways},
                 rank={way: ranks[way][contender.name] for way in ways},
@@ -203,6 +204,21 @@ def summed_up(
         )
     rows.sort(key=lambda row: -row.mean["one for all"].estimate)
     return Findings(rows, dict(family))
+
+
+def iqm_interval(values: Mapping[str, Array]) -> Interval:
+    """The interquartile mean of the runs of all tasks, with a bootstrap interval; runs are drawn within tasks. A task
+    with fewer runs than others weighs as much: each of its runs counts several times.
+
+    Example:
+        >>> iqm_interval({"a": np.zeros(2), "b": np.full(4, 2.0)}).estimate  # of 0, 0, 0, 0, 2, 2, 2, 2
+        1.0
+    """
+    sizes = [x.size for x in values.values()]
+    times = np.repeat([math.lcm(*sizes) // n for n in sizes], sizes)
+    return bootstrap_interval(
+        values, lambda pooled: trimmed(np.repeat(pooled, times, axis=-1)), seed=SEED, resamples=RESAMPLES
+    )
 
 
 def family_mean_interval(values: Mapping[str, Array], family: Mapping[str, str]) -> Interval:

@@ -22,7 +22,7 @@ from ipe.base.words import refusing
 from ipe.errors import InputError
 from ipe.figures.style import figure_bytes
 from ipe.studies.exploration.claims import judged
-from ipe.studies.exploration.drawing import price_figure, profile_figure, sensitivity_figure
+from ipe.studies.exploration.drawing import price_figure, profile_figure, sensitivity_figure, tabular_panels
 from ipe.studies.exploration.files import Runs, read_runs, run_contender
 from ipe.studies.exploration.findings import Findings, findings_of
 from ipe.studies.exploration.scores import Scores, scores_of
@@ -96,11 +96,11 @@ def report_tabular(out: Path, settings: TabularSettings) -> TabularReport:
     runs = read_tabular(out)
     scores = scores_of(runs, CONTENDERS, TASKS, settings)
     findings = findings_of(scores)
-    claims = judged(findings)
+    claims = judged(findings, TABULAR)
     missing = [contender.name for contender in CONTENDERS if contender.name not in runs]
     figures = {
         "price": price_figure(findings),
-        "sensitivity": sensitivity_figure(scores),
+        "sensitivity": sensitivity_figure({"": tabular_panels(scores)}),
         "profiles": profile_figure(findings),
     }
     files = {

@@ -78,9 +78,7 @@ class Scores:
 
     def family_means(self, per_task: Array) -> Array:
         """The mean of each family's tasks: shape (tasks, ...) to (families, ...)."""
-        return np.stack(
-            [per_task[[task.family == family for task in self.tasks]].mean(axis=0) for family in self.families]
-        )
+        return family_means(per_task, [task.family for task in self.tasks])
 
     def one_for_all(self, name: str) -> Choice:
         """The setting with the largest mean score over the families, on the runs that choose."""
@@ -118,6 +116,20 @@ class Scores:
         parameter = next(contender.parameter for contender in self.contenders if contender.name == name)
         value, alpha = self.settings[name][setting]
         return f"{parameter} {value:g}, alpha_q {alpha:g}"
+
+
+def family_means(per_task: Array, families: Sequence[str]) -> Array:
+    """The mean over the tasks of each family, shape (tasks, ...) to (families, ...); `families` has the family of each
+    task.
+
+    Example:
+        >>> family_means(np.array([[1.0], [3.0], [5.0]]), ["x", "x", "y"])
+        array([[2.],
+               [5.]])
+    """
+    return np.stack(
+        [per_task[[each == family for each in families]].mean(axis=0) for family in dict.fromkeys(families)]
+    )
 
 
 def scores_of(

@@ -57,13 +57,14 @@ def tuned_table(findings: Findings) -> str:
     return _markdown((*head, *more, "core-minutes"), lines)
 
 
-def family_table(findings: Findings) -> str:
-    """The mean score of each family, with one setting for all tasks."""
-    families = list(dict.fromkeys(findings.family.values()))
+def family_table(findings: Findings, by_task: bool = False) -> str:
+    """The mean score of each family, or of each task, with one setting for all tasks."""
+    family = {task: task if by_task else family for task, family in findings.family.items()}
+    families = list(dict.fromkeys(family.values()))
     lines = []
     for row in findings.rows:
         found = row.choices["one for all"].scores
-        tasks = {family: [task for task in found if findings.family[task] == family] for family in families}
+        tasks = {each: [task for task in found if family[task] == each] for each in families}
         means = [sum(found[task].mean() for task in names) / len(names) for names in tasks.values()]
         lines.append((row.contender.label, *(f"{mean:.2f}" for mean in means)))
     return _markdown(("behaviour", *families), lines)
