@@ -116,7 +116,8 @@ DEEP_TASKS: tuple[DeepTask, ...] = (
                  goal=0.99)
         for n in (5, 10, 20)
     ),
-    DeepTask("lunar-lander", "lunar-lander", "LunarLander-v3", 200_000, 3, 10, goal=200.0),
+    DeepTask("lunar-lander", "lunar-lander", "LunarLander-v3", 200_000, 3, 10, {"width": 128, "update_every": 2},
+             goal=200.0),
     *(
         DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 100_000, 2, 5, {"update_every": 4})
         for game in ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
