@@ -121,7 +121,10 @@ class Actors:
             except EnvironmentFailure as failure:
                 self.stop(i, "failed", number, self._named(row, failure))
                 continue
-            store(form, frame.current, row, observation, age)
+            if end == CONTINUES:
+                frame.current[row] = frame.arrived[row]
+            else:
+                store(form, frame.current, row, observation, age)
             frame.step[row] = action, reward, end
             if self.kept is not None:
                 self.kept.step(row, action, reward, end, arrived)

@@ -32,6 +32,10 @@ COUNTS = ("epsilon", "entropy", "td_error", "ipe_error", "q_mean", "frames", "up
 """What is summed up for each seed over the frames since the sums were last read. `sound` counts the updates before the
 first update whose errors were not finite."""
 
+ACTING_NETWORKS = ("q", "policy")
+"""The networks that an action is chosen by, as far as a state has them."""
+_CHANGED_BY_ACTING = ("replay", "counts", "memory", "chosen_by")
+
 
 class Sample(NamedTuple):
     """A minibatch. The first two axes of every array are the seeds and the batch."""
@@ -69,7 +73,8 @@ def advance(
 
     Args:
         program: what is compiled in.
-        updating: whether all, some (those of `frame.updates`) or none of the seeds are updated.
+        updating: whether all, some (those of `frame.updates`) or none of the seeds are updated; if none are, the
+            minibatch of the frame is not looked at.
         state: networks, moments, replay and counts.
         spare: arrays like those of the networks that learn, into which the new parameters are written.
         numbers: the values of `Program.numbers`, first axis those, second axis the seeds.
@@ -78,6 +83,11 @@ def advance(
     Returns:
         The new state, new spare arrays, and an action per seed.
     """
+    if updating == "none":
+        networks = {name: state[name] for name in ACTING_NETWORKS if name in state}
+        changing = {name: state[name] for name in _CHANGED_BY_ACTING if name in state}
+        changed, actions = _compiled_acting(program)(changing, networks, numbers, frame)
+        return {**state, **changed}, spare, actions
     live = {name: state[name] for name in spare}
     new, actions = compiled(program, updating)(state | spare, live, numbers, frame)
     return new, live, actions
@@ -96,6 +106,24 @@ def compiled(program: Program, updating: str) -> Any:
         return _frame(program, updating, state | live, dict(zip(program.numbers, numbers, strict=True)), frame)
 
     return jax.jit(run, donate_argnums=0, keep_unused=True)
+
+
+@lru_cache(maxsize=32)
+def _compiled_acting(program: Program) -> Any:
+    """The jitted frame without an update, a function of (changing, networks, numbers, frame).
+
+    It is given only the parts of the state that such a frame reads: every array that is handed to a compiled program
+    costs microseconds.
+    """
+
+    def run(
+        changing: dict[str, Any], networks: dict[str, Any], numbers: Any, frame: Frame
+    ) -> tuple[dict[str, Any], Any]:
+        hyper = dict(zip(program.numbers, numbers, strict=True))
+        new, action = _frame(program, "none", changing | networks, hyper, frame)
+        return {name: part for name, part in new.items() if name not in networks}, action
+
+    return jax.jit(run, donate_argnums=0)
 
 
 @lru_cache(maxsize=32)

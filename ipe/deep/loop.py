@@ -141,13 +141,14 @@ class Loop:
             stop_diverged(self.actors, self._timetable, i, np.asarray(self._state["counts"])[i], self.frame)
         frame.pad(len(self.seeds))
 
-        # Remember: each transition gets its slots in the replay. Then draw a minibatch of transitions.
+        # Remember: each transition gets its slots in the replay. If there is an update, draw a minibatch for it.
         self._remember(frame)
-        self._sample(self.frame)
+        updating = self._timetable.fill(frame, self.frame)
+        if updating != "none":
+            self._sample(self.frame)
 
         # Learn, and choose the next actions: the compiled program stores the transitions, updates the Q-network and
         # the policy network on the minibatch, and draws actions from the behaviour of the updated networks.
-        updating = self._timetable.fill(frame, self.frame)
         frame.draw[:] = self._draws.action(number)
         if self._chances is not None:
             frame.chance[:] = self._chances.action(number)
@@ -186,8 +187,8 @@ class Loop:
 
         # Learn, as many times, each on a minibatch of its own.
         for number in range(first, first + self._each):
-            self._sample(number)
             if (updating := self._timetable.fill(frame, number)) != "none":
+                self._sample(number)
                 self._state, self._spare = update(
                     self.program, updating, self._state, self._spare, self._numbers, frame
                 )

@@ -157,12 +157,17 @@ class Slots:
         """
         self.places[self.count % self.capacity] = self.head
         self.count += 1
+        if self._even and not truncated.any():  # the place of every seed's current observation is its step's number
+            self.head = self.head + 1
+            if self.count > self.capacity:
+                self.oldest = np.full_like(self.head, self.count - self.capacity)
+            out[:, 0] = (self.count - 1) % self.size
+            out[:, 1:] = self.count % self.size
+            return
+        self._even = False
         places = self.head[:, None] + _STEP
-        if truncated.any():
-            places[:, 2] += truncated
-            self._even = False
-        if self.count > self.capacity or not self._even:
-            self.oldest = self._oldest(places[:, 2])
+        places[:, 2] += truncated
+        self.oldest = self._oldest(places[:, 2])
         self.head = places[:, 2]
         np.remainder(places, self.size, out=out, casting="unsafe")
 

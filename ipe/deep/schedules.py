@@ -7,7 +7,7 @@ Frames are counted from 1 where they are over (the update of frame N), and from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,18 @@ from ipe.deep.frame import Frame
 from ipe.deep.settings import TrainingSettings
 
 _BLOCK = 1024
+
+
+class _Row(NamedTuple):
+    """What is due in a frame: an array with a number for each run, under the names that `Frame` has for them; and who
+    updates, all, some or none of the runs."""
+
+    updates_before: NDArray[np.int64]
+    acting_step: NDArray[np.int64]
+    epsilon: NDArray[np.float64]
+    at_random: NDArray[np.bool_]
+    updates: NDArray[np.bool_]
+    who: str
 
 
 class Timetable:
@@ -31,27 +43,23 @@ class Timetable:
             np.array([getattr(each.epsilon, name) for each in settings], np.float64)
             for name in ("initial", "final", "steps")
         ]
-        self._simple = not self._warm_up.any() and bool((self._every == 1).all())
         self._next_copy = 0
-        self._block: tuple[int, NDArray[np.float64]] = (-1, np.zeros((0, 0)))
+        self._block, self._rows = -1, list[_Row]()
 
     def fill(self, frame: Frame, number: int) -> str:
         """Write what is due in the frame of a number, counted from 0 (-1: before the first), into it: updates before
         it, epsilon of its action, who acts at random, who updates. Returns whether all, some or none of the runs
         update."""
-        frame.epsilon[:] = self._epsilons(number + 1)
-        if self._simple:
-            frame.updates_before[:] = max(number, 0)
-            frame.acting_step[:] = number + 1
-            frame.updates[:] = 1.0
-            return "all"
-        after = number + 1 - self._warm_up
-        frame.acting_step[:] = np.maximum(after, 0)
-        frame.updates_before[:] = np.maximum(after - 1, 0) // self._every
-        updates = (after > 0) & (after % self._every == 0)
-        frame.at_random[:] = number + 1 < self._warm_up
-        frame.updates[:] = updates
-        return "all" if updates.all() else "some" if updates.any() else "none"
+        block, place = divmod(number + 1, _BLOCK)
+        if self._block != block:
+            self._block, self._rows = block, self._rows_of(np.arange(block * _BLOCK, (block + 1) * _BLOCK)[:, None])
+        row = self._rows[place]
+        frame.updates_before[:] = row.updates_before
+        frame.acting_step[:] = row.acting_step
+        frame.epsilon[:] = row.epsilon
+        frame.at_random[:] = row.at_random
+        frame.updates[:] = row.updates
+        return row.who
 
     def copies(self, frame: int) -> NDArray[np.bool_] | None:
         """Which runs copy their Q-network after this frame, counted from 1; None: no run."""
@@ -66,9 +74,20 @@ class Timetable:
         done = max(0, frame - int(self._warm_up[run])) // int(self._every[run])
         return int(self._warm_up[run] + (done - back + 1) * self._every[run])
 
-    def _epsilons(self, t: int) -> Any:
-        block, row = divmod(t, _BLOCK)
-        if self._block[0] != block:
-            steps = np.maximum(np.arange(block * _BLOCK, (block + 1) * _BLOCK)[:, None] - self._warm_up, 0)
-            self._block = (block, SCHEDULES[self._kind](steps.astype(np.float64), *self._ends))
-        return self._block[1][row]
+    def _rows_of(self, t: NDArray[np.int64]) -> list[_Row]:
+        """What is due in some frames, given by how many frames come before their actions, shape (frames, 1)."""
+        after = t - self._warm_up
+        steps = np.maximum(after, 0)
+        updates = (after > 0) & (after % self._every == 0)
+        every, some = updates.all(axis=1), updates.any(axis=1)
+        return list(
+            map(
+                _Row,
+                np.maximum(after - 1, 0) // self._every,
+                steps,
+                SCHEDULES[self._kind](steps.astype(np.float64), *self._ends),
+                t < self._warm_up,
+                updates,
+                np.where(every, "all", np.where(some, "some", "none")).tolist(),
+            )
+        )

@@ -16,10 +16,10 @@ from typing import Any
 import jax
 
 from ipe.deep.frame import Frame
-from ipe.deep.learner import choose, counted, learn
+from ipe.deep.learner import ACTING_NETWORKS, choose, counted, learn
 from ipe.deep.programs import Program
 
-_READ = ("q", "policy", "counts", "memory", "chosen_by")
+_READ = (*ACTING_NETWORKS, "counts", "memory", "chosen_by")
 
 
 def store(program: Program, state: dict[str, Any], rows: Frame) -> dict[str, Any]:
