@@ -42,6 +42,20 @@ INLINE int all_zero(const float *p) {
 #endif
 }
 
+/* Whether no bit is set in sixteen numbers in a row. Of pairs in bfloat16, too: as one number such a pair may be so small
+   that it counts as 0. */
+INLINE int no_bits(const float *p) {
+#if defined(__AVX512F__)
+    const __m512i x = _mm512_loadu_si512(p);
+    return !_mm512_test_epi32_mask(x, x);
+#else
+    const mask x = (mask)load(p);
+    int32_t bits = 0;
+    for (int i = 0; i < LANES; i++) bits |= x[i];
+    return !bits;
+#endif
+}
+
 INLINE lanes square_root(lanes x) {
 #if defined(__AVX512F__)
     return (lanes)_mm512_sqrt_ps((__m512)x);
