@@ -23,6 +23,7 @@ from ipe.studies.exploration import (
     TabularSettings,
     chosen_groups,
     read_tabular,
+    settled_groups,
     tasks_of,
 )
 from ipe.studies.exploration.claims import judged
@@ -52,7 +53,7 @@ def findings() -> Findings:
 
 @cache
 def deep_findings() -> Findings:
-    return findings_of_groups(chosen_groups(PUBLISHED), PUBLISHED).findings
+    return findings_of_groups(settled_groups(PUBLISHED), PUBLISHED).findings
 
 
 def blocks() -> dict[str, str]:

@@ -412,13 +412,19 @@ def test_groups_of_deep_tasks_choose_together_and_keep_what_they_had(
     gone = next(iter((tmp_path / "out/cartpole-fresh/results").glob("*/*.json")))
     gone.unlink()
     shutil.rmtree(tmp_path / "out/frozen-lake-fresh")
-    assert main([*words[:-1], "--report"]) == 2
+    assert main([*words, "classic-control,deep-sea", "--report"]) == 2
     assert "there are no fresh runs of all chosen settings" in capsys.readouterr().err
     # Without fresh runs of the other task, the first run's jobs are enough.
     assert main([*words, "classic-control,deep-sea", "--runs", "3"]) == 0
+    assert deep_report.settled_groups(tmp_path / "out") == ["classic-control", "deep-sea"]
     shutil.rmtree(tmp_path / "out/frozen-lake-fresh")
-    assert main([*words[:-1], "--report"]) == 0
+    assert main([*words, "classic-control,deep-sea", "--report"]) == 0
     assert "Not run yet: frozen-lake." in (tmp_path / "out/report/deep.md").read_text(encoding="utf-8")
+    # If no groups are named, those are reported on that have all they need.
+    (tmp_path / "out/report/classic-control.md").unlink()
+    assert deep_report.settled_groups(tmp_path / "out") == ["classic-control"]
+    assert main([*words[:-1], "--report"]) == 0
+    assert "| behaviour | cartpole |" in (tmp_path / "out/report/classic-control.md").read_text(encoding="utf-8")
     declare(monkeypatch, few[:2], tasks)
     assert main([*words[:-1], "--report"]) == 2
     assert "holds runs of other settings than the study declares" in capsys.readouterr().err

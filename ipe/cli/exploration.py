@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def run(study: Any) -> int:
     """Run the parts that a study's options name; returns the exit code."""
-    from ipe.studies.exploration import TABULAR, chosen_groups, group_names
+    from ipe.studies.exploration import TABULAR, group_names, settled_groups
     from ipe.studies.parts import check_only
 
     parts = check_only([TABULAR, *group_names()], study.parts)
     if study.report and study.parts is None:
-        deep = chosen_groups(study.folder)
+        deep = settled_groups(study.folder)
         parts = [TABULAR] * ((study.folder / TABULAR).is_dir() or not deep) + deep
     settings = _settings(study.runs)
     if study.plan:

@@ -322,8 +322,8 @@ class Exploration(DeclaredStudy):
     behaviour is scored with one setting for all tasks and with the best setting for each: the difference is the price
     of not tuning. The deep parts that are named together choose one setting for all their tasks together: with another
     part, other settings may be chosen, and what is missing is run. The same command goes on with what is in the folder;
-    --report only reads it, and without --only takes the parts that have runs. With --runs, no setting gets more runs
-    than that to be chosen by, and no more to be reported on.
+    --report only reads it, and without --only takes the parts that have all the runs they need. With --runs, no setting
+    gets more runs than that to be chosen by, and no more to be reported on.
 
     examples:
       ipe reproduce exploration --only tabular

@@ -119,7 +119,7 @@ DEEP_TASKS: tuple[DeepTask, ...] = (
     DeepTask("lunar-lander", "lunar-lander", "LunarLander-v3", 200_000, 3, 10, {"width": 128, "update_every": 2},
              goal=200.0),
     *(
-        DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 100_000, 2, 5, {"update_every": 4})
+        DeepTask(f"minatar-{game.lower()}", "minatar", f"minatar/{game}", 100_000, 1, 5, {"update_every": 4})
         for game in ("Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders")
     ),
 )  # fmt: skip

@@ -23,12 +23,19 @@ from ipe.base.arrays import Array
 from ipe.base.atomic import write_files
 from ipe.errors import InputError
 from ipe.experiments.declared import Setting
-from ipe.experiments.results import load_results
+from ipe.experiments.results import Results, load_results
 from ipe.figures.style import figure_bytes
 from ipe.studies.exploration.choosing import Chosen, choose
 from ipe.studies.exploration.claims import judged
 from ipe.studies.exploration.deep import DEEP_CONTENDERS, DeepTask, settings_of_case
-from ipe.studies.exploration.deep_run import chosen_settings, first_results, fresh_folder, setting_words, tasks_of
+from ipe.studies.exploration.deep_run import (
+    chosen_groups,
+    chosen_settings,
+    first_results,
+    fresh_folder,
+    setting_words,
+    tasks_of,
+)
 from ipe.studies.exploration.drawing import Panel, price_figure, profile_figure, sensitivity_figure, tabular_panels
 from ipe.studies.exploration.findings import Findings, Way, summed_up
 from ipe.studies.exploration.run import read_tabular
@@ -158,13 +165,7 @@ def findings_of_groups(groups: Sequence[str], out: Path) -> DeepFindings:
     """Choose the settings of every deep contender by the first runs of some groups, and sum up what the fresh runs
     say."""
     tasks = {task.name: task for task in tasks_of(groups)}
-    first = first_results(list(tasks.values()), out)
-    chosen = choose(first, list(tasks.values()))
-    found = {
-        task: _fresh_runs(fresh_folder(out, task), chosen_settings(first[task], chosen.of_task(task)))
-        for task in chosen.family
-    }
-    fresh = {task: runs for task, runs in found.items() if runs is not None}
+    first, chosen, fresh = _chosen_and_fresh(list(tasks.values()), out)
     if not fresh:
         raise InputError(f"{out}: there are no fresh runs of all chosen settings of a task yet")
     contenders = [contender for contender in DEEP_CONTENDERS if contender.name in chosen.means]
@@ -185,6 +186,31 @@ def findings_of_groups(groups: Sequence[str], out: Path) -> DeepFindings:
     # Of the first runs alone: those are as many for every contender.
     seconds = seconds_by_case(*(out / task for task in first))
     return DeepFindings(summed_up(contenders, choices, family, seconds), chosen, counts, waiting, problems)
+
+
+def settled_groups(out: Path) -> list[str]:
+    """The names of the groups that a report is about if it names none: of the groups that have all their first runs,
+    the first ones, as many as have fresh runs of all settings that they choose together. With another group, other
+    settings may be chosen, which have no fresh runs before that group's own begin."""
+    groups = chosen_groups(out)
+    while len(groups) > 1:
+        _, chosen, fresh = _chosen_and_fresh(tasks_of(groups), out)
+        if len(fresh) == len(chosen.family):
+            break
+        groups = groups[:-1]
+    return groups
+
+
+def _chosen_and_fresh(tasks: Sequence[DeepTask], out: Path) -> tuple[dict[str, Results], Chosen, dict[str, _FreshRuns]]:
+    """The first runs of some tasks, the settings that they choose, and the fresh runs of the tasks that have some of
+    all these settings."""
+    first = first_results(tasks, out)
+    chosen = choose(first, tasks)
+    found = {
+        task: _fresh_runs(fresh_folder(out, task), chosen_settings(first[task], chosen.of_task(task)))
+        for task in chosen.family
+    }
+    return first, chosen, {task: runs for task, runs in found.items() if runs is not None}
 
 
 def deep_panels(chosen: Chosen) -> list[Panel]:
